@@ -4,7 +4,8 @@ A backend is a folder with an `__init__.py` that sets `BACKEND = Backend(...)` a
 has, a file named like the operator (`lltm.py`) that sets `IMPLEMENTATION` to one of
 
 - `PythonFunction(lltm)`: a plain Python function with the contract's signature, or
-- `CompiledOperator(...)`: sources that register `torch.ops.<namespace>.<operator>`.
+- `CompiledOperator(...)`: sources that register `torch.ops.<namespace>.<operator>`, or
+- `MissingDependency("triton")`, where the function needs a package that is not there.
 
 A backend never compiles anything itself: `harness.build` does, so that flags, cache keys, locks and timeouts
 stand in one place.
@@ -12,8 +13,8 @@ stand in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,14 @@ class CompiledOperator:
         return any(source.suffix == ".cu" for source in self.sources)
 
 
-Implementation = PythonFunction | CompiledOperator
+@dataclass(frozen=True)
+class MissingDependency:
+    """An implementation that cannot be had, because an optional package is not installed: the verdict is `not-run`."""
+
+    package: str
+
+
+Implementation = PythonFunction | CompiledOperator | MissingDependency
 
 
 @dataclass(frozen=True)
@@ -95,14 +103,21 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Backend:
-    """One way of implementing operators. Its public name is its folder's, with `-` for `_`."""
+    """One way of implementing operators. Its public name is its folder's, with `-` for `_`.
+
+    `absent` names the operators that it lacks on purpose, each with the reason: all their cells are `declared`.
+    """
 
     summary: str
     devices: tuple[str, ...]
     dtypes: tuple[torch.dtype, ...] = DTYPES
     declared: tuple[Declaration, ...] = ()
+    absent: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        for operator, reason in self.absent.items():
+            if not reason.strip():
+                raise ValueError(f"absent says that there is no {operator!r}, but the reason is empty")
         for device in self.devices:
             if device not in DEVICES:
                 raise ValueError(f"devices holds {device!r}; a device is one of {', '.join(DEVICES)}")
@@ -120,16 +135,7 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     first = operator.inputs[0]
     for arg, tensor in zip(operator.inputs, tensors, strict=True):
         where = f"{operator.name}: {arg.name}"
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{where} was {type(tensor).__name__}, but should be a Tensor of shape {arg.rule()}")
-        if not tensor.is_floating_point():
-            raise TypeError(f"{where} was of dtype {tensor.dtype}, but should be a floating-point tensor")
-        if tensor.layout != torch.strided:
-            raise TypeError(f"{where} was of layout {tensor.layout}, but should be torch.strided; call .to_dense()")
-        if tensor.dtype != tensors[0].dtype:
-            raise TypeError(f"{where} was {tensor.dtype}, but should be {tensors[0].dtype}, the dtype of {first.name}")
-        if tensor.device != tensors[0].device:
-            raise TypeError(f"{where} was on {tensor.device}, but should be on {tensors[0].device}, with {first.name}")
+        check_kind(where, tensor, arg.rule(), first.name, tensors[0])
         if tensor.dim() != len(arg.shape):
             raise ValueError(
                 f"{where} was of rank {tensor.dim()} with shape {tuple(tensor.shape)}, "
@@ -142,6 +148,23 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     for arg, tensor in zip(operator.inputs, tensors, strict=True):
         _check_shape(operator, arg, tensor, sizes, origin)
     return sizes
+
+
+def check_kind(where: str, tensor: Tensor, rule: str, first_name: str, first: Tensor) -> None:
+    """Raise TypeError unless `tensor` is a dense floating-point tensor with the dtype and on the device of the first.
+
+    `where` begins the message: `lltm: bias`. `rule` is the shape that it should have, in symbols.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{where} was {type(tensor).__name__}, but should be a Tensor of shape {rule}")
+    if not tensor.is_floating_point():
+        raise TypeError(f"{where} was of dtype {tensor.dtype}, but should be a floating-point tensor")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{where} was of layout {tensor.layout}, but should be torch.strided; call .to_dense()")
+    if tensor.dtype != first.dtype:
+        raise TypeError(f"{where} was {tensor.dtype}, but should be {first.dtype}, the dtype of {first_name}")
+    if tensor.device != first.device:
+        raise TypeError(f"{where} was on {tensor.device}, but should be on {first.device}, with {first_name}")
 
 
 def _check_shape(operator: Operator, arg: TensorArg, tensor: Tensor, sizes: Sizes, origin: dict[str, str]) -> None:

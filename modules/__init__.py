@@ -1,5 +1,7 @@
 """The operators as torch.nn modules, with the backend as an argument."""
 
-from modules.lltm import LLTM
+from modules.layer_norm import LayerNorm
+from modules.lltm import LLTM, LLTMSequence
+from modules.mlp import MLP
 
-__all__ = ["LLTM"]
+__all__ = ["LLTM", "MLP", "LLTMSequence", "LayerNorm"]

@@ -1,4 +1,4 @@
-"""LLTM as a torch.nn.Module that runs on any backend."""
+"""LLTM, one step and over a sequence, as torch.nn.Modules that run on any backend."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness import discovery
 State = tuple[Tensor, Tensor]
 
 
-class LLTM(nn.Module):
-    """One step of the Long-Long-Term-Memory cell: an LSTM cell without a forget gate, with an ELU candidate.
+class Recurrent(nn.Module):
+    """The parameters of the cell, and the backend's functions of them.
 
     Parameters: `weights` (3*state_size, state_size + input_features) and `bias` (3*state_size,). They are the same
-    for every backend, so a state dict written with one loads with another.
+    for every backend, and for one step and a sequence, so a state dict written with one loads with another.
 
     `backend` is a backend's public name (`python-autograd`, `aten-cpp`, ...); a name that is none raises UnknownName.
     Its function is looked up, and built if need be, at the first call on a device, which raises Unavailable where the
@@ -55,19 +55,15 @@ class LLTM(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input: Tensor, state: State | None = None) -> State:
-        """(new_h, new_cell), each (batch, state_size).
-
-        `input` is (batch, input_features); `state` is (old_h, old_cell), each (batch, state_size), zeros where None.
-        """
+    def _run(self, operator: str, input: Tensor, state: State | None) -> State:
+        """What the backend's `operator` makes of input, parameters and state; of a state of zeros where it is None."""
         if state is None:
-            shape = (input.shape[0], self.state_size)
+            shape = (input.shape[-2], self.state_size)
             state = (input.new_zeros(shape), input.new_zeros(shape))  # two: one tensor twice cannot be compiled
-        old_h, old_cell = state
         device = CUDA_EMULATED if self.emulated and input.device.type == CPU else input.device.type
         if device not in self._functions:
-            self._functions[device] = discovery.load_function("lltm", self.backend, device)
-        return self._functions[device](input, self.weights, self.bias, old_h, old_cell)
+            self._functions[device] = discovery.load_function(operator, self.backend, device)
+        return self._functions[device](input, self.weights, self.bias, *state)
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle and deepcopy take: all but the loaded functions, which the copy finds anew."""
@@ -77,3 +73,33 @@ class LLTM(nn.Module):
         """The arguments of the constructor, for print()."""
         emulated = ", emulated=True" if self.emulated else ""
         return f"{self.input_features}, {self.state_size}, backend={self.backend!r}{emulated}"
+
+
+class LLTM(Recurrent):
+    """One step of the Long-Long-Term-Memory cell: an LSTM cell without a forget gate, with an ELU candidate.
+
+    Parameters and arguments are those of every `Recurrent` module.
+    """
+
+    def forward(self, input: Tensor, state: State | None = None) -> State:
+        """(new_h, new_cell), each (batch, state_size).
+
+        `input` is (batch, input_features); `state` is (old_h, old_cell), each (batch, state_size), zeros where None.
+        """
+        return self._run("lltm", input, state)
+
+
+class LLTMSequence(Recurrent):
+    """The Long-Long-Term-Memory cell over a sequence, as torch.nn.LSTM is for its cell.
+
+    Parameters and arguments are those of every `Recurrent` module: the state dict of an `LLTM` loads.
+    """
+
+    def forward(self, input: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """(h, (h_T, c_T)): every step's h (steps, batch, state_size), and the state for the sequence that follows.
+
+        `input` is (steps, batch, input_features); `state` is (h0, c0), each (batch, state_size), zeros where None.
+        """
+        h, c_T = self._run("lltm_sequence", input, state)
+        h_T = h[-1] if len(h) else input.new_zeros(c_T.shape) if state is None else state[0]
+        return h, (h_T, c_T)

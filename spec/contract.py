@@ -14,7 +14,8 @@ import ast
 import operator as python_operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -81,6 +82,7 @@ class TensorArg:
     `shape` holds one expression a dimension. `scale` is the standard deviation of ordinary test values,
     an expression too, chosen so that the operator is neither linear nor saturated there. `blocks` names the parts
     that a dimension consists of, as (name, length) pairs a dimension, so that a report can say which part is wrong.
+    `optional`: None may stand for it. `any_rank`: more or fewer leading dimensions are right too.
     """
 
     name: str
@@ -88,11 +90,18 @@ class TensorArg:
     differentiable: bool = True
     scale: str = "1"
     blocks: tuple[tuple[tuple[str, str], ...], ...] = ()
+    optional: bool = False
+    any_rank: bool = False
     #: `shape` as functions, kept here so that `shape_for` can be traced by torch.compile.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_dimensions", tuple(_formula(expression) for expression in self.shape))
+
+    @property
+    def row_dim(self) -> int | None:
+        """The dimension along which the rows of the batch lie; None for what is shared by all of them."""
+        return self.shape.index("batch") if "batch" in self.shape else None
 
     def shape_for(self, sizes: Sizes) -> Shape:
         """The shape in numbers."""
@@ -174,14 +183,35 @@ class Invariant:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A call that must raise, though no single tensor of it is wrong: an attribute does not fit, say.
+
+    `call(function, *inputs)` makes it from the tensors of a right call. The error must name `argument`, and match the
+    patterns `tells`: what it was, what it should be.
+    """
+
+    what: str
+    argument: str
+    call: Callable[..., Any]
+    tells: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Operator:
     """The contract of one operator.
 
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is judged in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input.
     `intermediates(*inputs)` names the steps in between, in the order in which they are computed.
+    `unspecified(inputs, cotangents)`, where the contract leaves a derivative open, is `vjp` with NaN in its place: a
+    gradient may be anything where the two differ.
     `invariants` hold without a reference. `recurrent` names (output, input) pairs: what one step returns and the next
-    one takes.
+    one takes. `sequential` are the size symbols that the reference loops over: its time is in proportion to them.
+
+    Whatever is judged is a function of tensors. An operator that also takes attributes, any rank, or None for a tensor
+    comes in several forms, each a contract of its own with the name of its `form`: `call(function, *tensors)` calls an
+    implementation as this form does. The first form is the operator itself, `forms` holds the others, and a property
+    holds where it holds in every form. `refusals` are wrong calls that cannot be made by spoiling one tensor.
     """
 
     name: str
@@ -194,6 +224,37 @@ class Operator:
     families: tuple[Family, ...] = field(default=())
     invariants: tuple[Invariant, ...] = field(default=())
     recurrent: tuple[tuple[str, str], ...] = field(default=())
+    sequential: tuple[str, ...] = field(default=())
+    unspecified: Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[Tensor, ...]] | None = None
+    form: str = ""
+    forms: tuple[Operator, ...] = field(default=())
+    call: Callable[..., Any] | None = None
+    refusals: tuple[Refusal, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        names = [form.form for form in self.every_form()]
+        if len(set(names)) < len(names) or any(form.name != self.name or form.forms for form in self.forms):
+            raise ValueError(f"the forms of {self.name} were {names}, but should have its name and differ in `form`")
+
+    @property
+    def title(self) -> str:
+        """`lltm`, or `layer_norm[vector]` where there are several forms."""
+        return f"{self.name}[{self.form}]" if self.form else self.name
+
+    def every_form(self) -> tuple[Operator, ...]:
+        """All ways to call the operator, this one first."""
+        return (self, *self.forms)
+
+    def in_form(self, name: str) -> Operator:
+        """The form of that name; KeyError with the known names otherwise."""
+        for form in self.every_form():
+            if form.form == name:
+                return form
+        raise KeyError(f"{self.name} has no form {name!r}; it has {', '.join(f.form for f in self.every_form())}")
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """An implementation as a function of this form's tensors alone."""
+        return function if self.call is None else partial(self.call, function)
 
     @property
     def signature(self) -> str:

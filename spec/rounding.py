@@ -6,7 +6,8 @@ in float64, returns what a unit with roundoff u could have returned:
 
     fl(op(x)) = op(x) + (u |op(x)| + eta) xi,        xi uniform in [-1, 1], independent for each element
 
-with eta what may be lost to underflow. A product or a sum over K terms also errs in its accumulator,
+with eta what may be lost to underflow, which is nothing where op(x) is 0: what is exactly at a kink stays there. A
+product or a sum over K terms also errs in its accumulator,
 
     fl(A @ B) = A @ B + (u |A @ B| + eta + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
@@ -15,6 +16,9 @@ products that are computed in parts, each rounded to the dtype: input and state 
 root of the sum of squares is the size that a partial sum of terms of random sign has. Operations that only
 move, select or compare data are exact, and are listed one by one in `MOVES`: an operation that nobody listed rounds.
 
+What a reference computes in a block `with wide(...)` is rounded by u_acc in place of u: a contract says so which parts
+of it half types owe in float32.
+
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.
 """
@@ -22,7 +26,9 @@ rounding error analysis" (2019), for sqrt(K) in place of K.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,8 +77,10 @@ MOVES = frozenset(
         _aten.split.Tensor,
         _aten.split_with_sizes.default,
         _aten.squeeze.dim,
+        _aten.stack.default,
         _aten.t.default,
         _aten.transpose.int,
+        _aten.unbind.int,
         _aten.unsqueeze.default,
         _aten._unsafe_view.default,
         _aten.view.default,
@@ -81,8 +89,36 @@ MOVES = frozenset(
     }
 )
 
-_PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
+#: Operators that multiply matrices.
+PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
 _SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList, _aten.mean.default, _aten.mean.dim})
+
+
+class _Region(threading.local):
+    """How many `wide` blocks this thread is in."""
+
+    depth = 0
+
+
+_region = _Region()
+
+
+@contextmanager
+def wide(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """What a reference computes in here is computed in float32 for half types, and in the dtype itself otherwise.
+
+    Yields the tensors in that dtype. Under `Rounding`, operations in here err by the roundoff of the accumulator.
+    """
+    _region.depth += 1
+    try:
+        yield tuple(tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors)
+    finally:
+        _region.depth -= 1
+
+
+def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """The tensor as `dtype` stores it: rounded once, also under `Rounding`, where it is to be outside of `wide`."""
+    return (tensor * 1).to(dtype)
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -90,9 +126,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, dtype: torch.dtype, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._unit = UNIT_ROUNDOFF[dtype]
-        self._accumulator = min(self._unit, UNIT_ROUNDOFF[torch.float32])
-        self._underflow = underflow(dtype)
+        accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
+        # float64 is evaluated in float64, which would round a perturbation below half a unit in the last place away.
+        finest = 2 * UNIT_ROUNDOFF[torch.float64]
+        self._narrow = max(UNIT_ROUNDOFF[dtype], finest), underflow(dtype)
+        self._wide = max(UNIT_ROUNDOFF[accumulator], finest), underflow(accumulator)
+        self._accumulator = max(UNIT_ROUNDOFF[accumulator], finest)
         self._generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(
@@ -110,11 +149,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
-        amplitude = result.abs().mul_(self._unit).add_(self._underflow)
-        if func in _PRODUCTS:
+        unit, lost = self._wide if _region.depth else self._narrow
+        amplitude = result.abs().mul_(unit).add_(lost).masked_fill_(result == 0, 0.0)
+        if func in PRODUCTS:
             left, right = args[-2:]
             amplitude.add_(left.abs() @ right.abs(), alpha=self._accumulator * math.sqrt(left.shape[-1]))
-            amplitude.add_((left.square() @ right.square()).sqrt_(), alpha=self._unit)
+            amplitude.add_((left.square() @ right.square()).sqrt_(), alpha=unit)
         elif func in _SUMS:
             terms = max(args[0].numel() // max(result.numel(), 1), 1)
             total = func(args[0].abs(), *args[1:], **kwargs)
@@ -182,17 +222,27 @@ def envelopes(
     dtype: torch.dtype,
     seed: int = 0,
     blocks: Sequence[Sequence[Block]] | None = None,
+    alike: int = 1,
 ) -> tuple[tuple[Tensor, ...], tuple[Envelope, ...]]:
     """(what `evaluate` returns in float64, an envelope for each of its tensors).
 
     `evaluate()` computes in float64, from inputs that are exact in `dtype`; `eager` is the same computed by torch in
     `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
+
+    `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
+    anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
     """
     exact = tuple(tensor.detach() for tensor in evaluate())
     runs = [list(_run(evaluate, dtype, seed + number)) for number in range(RUNS)]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
-    return exact, tuple(_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
+    found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
+    return exact, tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
+
+
+def _widened(envelope: Envelope, factor: float) -> Envelope:
+    blocks = tuple(replace(block, gain=factor * block.gain) for block in envelope.blocks)
+    return replace(envelope, gain=factor * envelope.gain, blocks=blocks)
 
 
 def _run(evaluate: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, seed: int) -> Iterator[Tensor]:

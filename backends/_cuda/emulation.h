@@ -1,18 +1,23 @@
 // CUDA on the CPU: enough of its language and runtime for a .cu file to be compiled by a host compiler and run
 // thread by thread on CPU tensors, under gradcheck, AddressSanitizer and UndefinedBehaviorSanitizer.
 //
-// The threads of a launch run one after the other, to the end, in the order of their indices. That is a legal
-// schedule of any kernel without barriers. `__syncthreads` and `__shared__` are left undeclared, so that a kernel that
-// needs them does not compile, rather than run wrongly; whoever adds them changes `run_block` alone, to make each
-// thread of a block a fibre.
+// A kernel without barriers is launched by `launch`: its threads run one after the other, to the end, in the order of
+// their indices, which is a legal schedule. A kernel with barriers is launched by `launch_with_barriers`: each thread
+// of a block is a fibre, which runs until it meets a barrier and goes on once all others have met it too. Threads that
+// would wait for ever, because others took a branch around the barrier, are a failed launch and not a hang. Where a
+// barrier is missing, a thread reads what another has not written yet: the order of the fibres does not hide it.
 //
 // A launch that the hardware would refuse is refused here too: the kernel does not run, its outputs stay what they
 // were, and only cudaGetLastError tells.
 #pragma once
 
+#include "fibres.h"
+
 #define __global__
 #define __host__
 #define __device__
+// One for all fibres of the system thread that runs the block; as on hardware, its contents outlive the block.
+#define __shared__ static thread_local
 
 struct dim3 {
   unsigned x, y, z;
@@ -23,7 +28,7 @@ inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using cudaStream_t = void*;
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9, cudaErrorLaunchFailure = 719 };
 
 namespace emulation {
 
@@ -44,25 +49,45 @@ void for_each_index(dim3 extent, dim3& index, Body body) {
       for (index.x = 0; index.x < extent.x; ++index.x) body();
 }
 
-template <typename Thread>
-void run_block(Thread thread) {
-  for_each_index(blockDim, threadIdx, thread);
-}
-
-/// What `kernel<<<grid, block, 0, stream>>>(arguments...)` does, but finished when it returns, so every stream is
-/// alike.
-template <typename... Parameters>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
+/// Calls `run_block()` for each block of the grid, if the hardware would take the launch.
+template <typename RunBlock>
+void for_each_block(dim3 grid, dim3 block, RunBlock run_block) {
   if (!is_valid(grid, block)) {
     last_error = cudaErrorInvalidConfiguration;
     return;
   }
   gridDim = grid;
   blockDim = block;
-  for_each_index(gridDim, blockIdx, [&] { run_block([&] { kernel(arguments...); }); });
+  for_each_index(gridDim, blockIdx, run_block);
+}
+
+/// What `kernel<<<grid, block, 0, stream>>>(arguments...)` does, but finished when it returns, so every stream is
+/// alike.
+template <typename... Parameters>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
+  for_each_block(grid, block, [&] { for_each_index(blockDim, threadIdx, [&] { kernel(arguments...); }); });
+}
+
+/// `launch` for a kernel that uses __syncthreads or __shfl_xor_sync. Its blocks have one dimension.
+template <typename... Parameters>
+void launch_with_barriers(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
+  for_each_block(grid, block, [&] {
+    const bool ended = fibres().run(
+        blockDim.x, [&](unsigned thread) { threadIdx = dim3(thread, 0, 0); }, [&] { kernel(arguments...); });
+    if (!ended) last_error = cudaErrorLaunchFailure;
+  });
 }
 
 }  // namespace emulation
+
+/// All threads of the block that have not returned meet here.
+inline void __syncthreads() { emulation::fibres().meet_all(); }
+
+/// The `value` of the thread of this warp whose lane differs in the bits of `distance`. All 32 lanes take part.
+template <typename T>
+T __shfl_xor_sync(unsigned, T value, int distance) {
+  return emulation::fibres().exchange(value, distance);
+}
 
 /// The error of the last launch; as in CUDA, asking for it clears it.
 inline cudaError_t cudaGetLastError() {
@@ -72,5 +97,12 @@ inline cudaError_t cudaGetLastError() {
 }
 
 inline const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaSuccess ? "no error" : "invalid configuration argument";
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    default:
+      return "unspecified launch failure: threads of a block wait at a barrier that others never reach";
+  }
 }

@@ -53,20 +53,43 @@ void for_index_type(int64_t largest, Body body) {
   }
 }
 
+/// Raises if the last launch failed: a refused one leaves its outputs as they were, and says nothing else.
+inline void check_launch(const char* name) {
+  const cudaError_t error = cudaGetLastError();
+  STD_TORCH_CHECK(error == cudaSuccess, "launch of ", name, " failed: ", cudaGetErrorString(error));
+}
+
+/// The grid for `items` > 0, `items_per_block` of them a block.
+inline dim3 grid_for(int64_t items, int64_t items_per_block) {
+  return {static_cast<unsigned>(std::min((items + items_per_block - 1) / items_per_block, kMaxGridSize))};
+}
+
 /// Launches `kernel`, a grid-stride loop over `items` > 0, on `stream`, and checks that it was launched.
 template <typename... Parameters>
 void launch(const char* name, void (*kernel)(Parameters...), int64_t items, void* stream,
             std::type_identity_t<Parameters>... arguments) {
-  const dim3 grid(static_cast<unsigned>(std::min((items + kBlockSize - 1) / kBlockSize, kMaxGridSize)));
-  const dim3 block(kBlockSize);
+  const dim3 grid = grid_for(items, kBlockSize), block(kBlockSize);
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
 #ifdef CUDA_EMULATED
   emulation::launch(kernel, grid, block, cuda_stream, arguments...);
 #else
   kernel<<<grid, block, 0, cuda_stream>>>(arguments...);
 #endif
-  const cudaError_t error = cudaGetLastError();
-  STD_TORCH_CHECK(error == cudaSuccess, "launch of ", name, " failed: ", cudaGetErrorString(error));
+  check_launch(name);
+}
+
+/// `launch` for a kernel with barriers, whose blocks take `items_per_block` items each.
+template <typename... Parameters>
+void launch_with_barriers(const char* name, void (*kernel)(Parameters...), int64_t items, int64_t items_per_block,
+                          void* stream, std::type_identity_t<Parameters>... arguments) {
+  const dim3 grid = grid_for(items, items_per_block), block(kBlockSize);
+  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+#ifdef CUDA_EMULATED
+  emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
+#else
+  kernel<<<grid, block, 0, cuda_stream>>>(arguments...);
+#endif
+  check_launch(name);
 }
 
 /// First item of this thread in a grid-stride loop.

@@ -18,7 +18,6 @@
 #include <ATen/ops/elu.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
@@ -27,44 +26,27 @@
 #include <tuple>
 #include <vector>
 
-#include "arguments.h"
+#include "operator.h"
 
 namespace OPERATOR_NAMESPACE {
 
 /// Writes new_h and new_cell. Outputs are contiguous, inputs need not be; nothing is empty.
-void pointwise_forward(const Tensor& gates, const Tensor& old_cell, const Tensor& new_h, const Tensor& new_cell);
+void lltm_pointwise_forward(const Tensor& gates, const Tensor& old_cell, const Tensor& new_h, const Tensor& new_cell);
 
 /// Writes d_gates and d_old_cell, under the same conditions.
-void pointwise_backward(const Tensor& gates, const Tensor& old_cell, const Tensor& grad_h, const Tensor& grad_cell,
-                        const Tensor& d_gates, const Tensor& d_old_cell);
+void lltm_pointwise_backward(const Tensor& gates, const Tensor& old_cell, const Tensor& grad_h, const Tensor& grad_cell,
+                             const Tensor& d_gates, const Tensor& d_old_cell);
 
 /// For input, weights, bias, old_h and old_cell: whether its gradient is wanted.
-using Wanted = std::array<bool, 5>;
-
-#ifdef CUDA_EMULATED
-constexpr c10::DeviceType kDeviceType = at::kCPU;
-#else
-constexpr c10::DeviceType kDeviceType = at::kCUDA;
-#endif
-
-/// The stream that PyTorch is on, a cudaStream_t. The emulation has none.
-inline void* current_stream(const Tensor& tensor) {
-  const c10::Device device = tensor.device();
-  return device.is_cuda() ? c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle() : nullptr;
-}
+using LltmWanted = WantedOf<5>;
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Argument checks
 
-inline void check_device(const Tensor& input) {
-  TORCH_CHECK_TYPE(input.device().type() == kDeviceType, "lltm: input was on ", input.device(), ", but should be on ",
-                   kDeviceType);
-}
-
 // Sizes as in spec/lltm.py: batch B, input_features F, state_size H.
 
-inline void check_forward_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                    const Tensor& old_cell) {
+inline void lltm_check_forward_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                         const Tensor& old_h, const Tensor& old_cell) {
   const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
   check_arguments(
       "lltm",
@@ -76,9 +58,9 @@ inline void check_forward_arguments(const Tensor& input, const Tensor& weights, 
       {{"batch", B, "input.shape[0]"}, {"state_size", H, "old_h.shape[1]"}, {"input_features", F, "input.shape[1]"}});
 }
 
-inline void check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
-                                     const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                     const Tensor& old_cell) {
+inline void lltm_check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
+                                          const Tensor& input, const Tensor& weights, const Tensor& old_h,
+                                          const Tensor& old_cell) {
   const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
   check_arguments(
       "lltm",
@@ -95,13 +77,14 @@ inline void check_backward_arguments(const Tensor& grad_h, const Tensor& grad_ce
 // ---------------------------------------------------------------------------------------------------------------------
 // Forward and backward. Autocast is kept out: it would change the dtype between the products and the kernels.
 
-inline Tensor pre_activations(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h) {
+inline Tensor lltm_pre_activations(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                   const Tensor& old_h) {
   return at::addmm(bias, at::cat({old_h, input}, 1), weights.t());
 }
 
 /// The matrix products of the gradient, those that are wanted, each with a storage of its own.
-inline std::vector<Tensor> wanted_gradients(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
-                                            const Tensor& weights, const Tensor& old_h, Wanted wanted) {
+inline std::vector<Tensor> lltm_wanted_gradients(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
+                                                 const Tensor& weights, const Tensor& old_h, LltmWanted wanted) {
   const c10::SymInt state_size = old_h.sym_size(1);
   std::vector<Tensor> gradients;
   if (wanted[0]) gradients.push_back(d_gates.mm(weights.slice_symint(1, state_size)));
@@ -114,34 +97,34 @@ inline std::vector<Tensor> wanted_gradients(const Tensor& d_gates, const Tensor&
 
 inline std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                        const Tensor& old_h, const Tensor& old_cell) {
-  check_forward_arguments(input, weights, bias, old_h, old_cell);
-  check_device(input);
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
+  check_device("lltm", input);
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const Tensor gates = pre_activations(input, weights, bias, old_h);
+  const Tensor gates = lltm_pre_activations(input, weights, bias, old_h);
   const Tensor new_h = at::empty(old_cell.sizes(), input.options());
   const Tensor new_cell = at::empty(old_cell.sizes(), input.options());
-  if (new_cell.numel() > 0) pointwise_forward(gates, old_cell, new_h, new_cell);
+  if (new_cell.numel() > 0) lltm_pointwise_forward(gates, old_cell, new_h, new_cell);
   return {new_h, new_cell, gates};
 }
 
 inline std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                          const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                         const Tensor& old_cell, Wanted wanted) {
-  check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
-  check_device(input);
+                                         const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+  check_device("lltm", input);
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const Tensor d_gates = at::empty(gates.sizes(), input.options());
   const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
-  if (d_old_cell.numel() > 0) pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
-  return wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
+  if (d_old_cell.numel() > 0) lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
+  return lltm_wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
 }
 
 inline std::tuple<Tensor, Tensor, Tensor> lltm_forward_meta(const Tensor& input, const Tensor& weights,
                                                             const Tensor& bias, const Tensor& old_h,
                                                             const Tensor& old_cell) {
-  check_forward_arguments(input, weights, bias, old_h, old_cell);
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
   const auto options = input.options();
   const c10::SymIntArrayRef state = old_cell.sym_sizes();
   return {at::empty_symint(state, options), at::empty_symint(state, options),
@@ -150,15 +133,11 @@ inline std::tuple<Tensor, Tensor, Tensor> lltm_forward_meta(const Tensor& input,
 
 inline std::vector<Tensor> lltm_backward_meta(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                               const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                              const Tensor& old_cell, Wanted wanted) {
-  check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+                                              const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
   const std::array<c10::SymIntArrayRef, 5> shapes = {
       input.sym_sizes(), weights.sym_sizes(), weights.sym_sizes().slice(0, 1), old_h.sym_sizes(), old_cell.sym_sizes()};
-  std::vector<Tensor> gradients;
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    if (wanted[k]) gradients.push_back(at::empty_symint(shapes[k], input.options()));
-  }
-  return gradients;
+  return empty_gradients(shapes, wanted, input.options());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -166,33 +145,28 @@ inline std::vector<Tensor> lltm_backward_meta(const Tensor& grad_h, const Tensor
 
 /// lltm_backward in differentiable operations, from the inputs alone: for the second derivative, which kernels and
 /// saved pre-activations know nothing of. The formulae are those of spec/lltm.py.
-inline std::vector<Tensor> differentiable_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& input,
-                                                   const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                                   const Tensor& old_cell, Wanted wanted) {
+inline std::vector<Tensor> lltm_differentiable_backward(const Tensor& grad_h, const Tensor& grad_cell,
+                                                        const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                        const Tensor& old_h, const Tensor& old_cell,
+                                                        LltmWanted wanted) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto gates = pre_activations(input, weights, bias, old_h).chunk(3, 1);
+  const auto gates = lltm_pre_activations(input, weights, bias, old_h).chunk(3, 1);
   const Tensor i = gates[0].sigmoid(), o = gates[1].sigmoid(), k = at::elu(gates[2]);
   const Tensor t = (old_cell + k * i).tanh();
   const Tensor d_new_cell = grad_h * o * (1 - t * t) + grad_cell;
   // elu' is exp at min(z, 0): where z > 0 exp could overflow, and its derivative, inf * 0, would be NaN.
   const Tensor d_gates = at::cat(
       {d_new_cell * k * i * (1 - i), grad_h * t * o * (1 - o), d_new_cell * i * gates[2].clamp_max(0).exp()}, 1);
-  return wanted_gradients(d_gates, d_new_cell, input, weights, old_h, wanted);
+  return lltm_wanted_gradients(d_gates, d_new_cell, input, weights, old_h, wanted);
 }
 
-// Called through the dispatcher, so that fake tensors and tracers see the operators and not what is inside.
-
-inline const auto& forward_operator() {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward", "")
-                             .typed<decltype(lltm_forward)>();
+inline const auto& lltm_forward_operator() {
+  static const auto op = find_operator<decltype(lltm_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward");
   return op;
 }
 
-inline const auto& backward_operator() {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward", "")
-                             .typed<decltype(lltm_backward)>();
+inline const auto& lltm_backward_operator() {
+  static const auto op = find_operator<decltype(lltm_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward");
   return op;
 }
 
@@ -201,7 +175,7 @@ struct LltmFunction : torch::autograd::Function<LltmFunction> {
                                                 const Tensor& weights, const Tensor& bias, const Tensor& old_h,
                                                 const Tensor& old_cell) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [new_h, new_cell, gates] = forward_operator().call(input, weights, bias, old_h, old_cell);
+    const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
     context->save_for_backward({input, weights, bias, old_h, old_cell, gates});
     return {new_h, new_cell};
   }
@@ -211,36 +185,24 @@ struct LltmFunction : torch::autograd::Function<LltmFunction> {
     const torch::autograd::variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &old_h = saved[3], &old_cell = saved[4];
     const Tensor &gates = saved[5], &grad_h = cotangents[0], &grad_cell = cotangents[1];
-    Wanted wanted;
-    for (size_t k = 0; k < wanted.size(); ++k) wanted[k] = context->needs_input_grad(k);
+    const LltmWanted wanted = wanted_by<5>(context);
 
     std::vector<Tensor> computed;
     if (at::GradMode::is_enabled()) {  // create_graph=True
-      computed = differentiable_backward(grad_h, grad_cell, input, weights, bias, old_h, old_cell, wanted);
+      computed = lltm_differentiable_backward(grad_h, grad_cell, input, weights, bias, old_h, old_cell, wanted);
     } else {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
+      computed = lltm_backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
     }
-
-    torch::autograd::variable_list gradients(wanted.size());
-    auto next = computed.begin();
-    for (size_t k = 0; k < wanted.size(); ++k) {
-      if (wanted[k]) gradients[k] = *next++;
-    }
-    return gradients;
+    return in_places(computed, wanted);
   }
 };
 
 /// lltm below autograd.
 inline std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                        const Tensor& old_h, const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = forward_operator().call(input, weights, bias, old_h, old_cell);
+  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
   return {new_h, new_cell};
-}
-
-/// Whether autograd follows `tensor`: backward, or forward (which the autograd function refuses).
-inline bool is_tracked(const Tensor& tensor) {
-  return (tensor.requires_grad() && at::GradMode::is_enabled()) || tensor._fw_grad(/*level=*/0).defined();
 }
 
 inline std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,

@@ -20,16 +20,17 @@
 #include <vector>
 
 #include "arguments.h"
+#include "autograd.h"
 
 namespace OPERATOR_NAMESPACE {
 
 /// For input, weights, bias, old_h and old_cell: whether its gradient is wanted.
-using Wanted = std::array<bool, 5>;
+using LltmWanted = WantedOf<5>;
 
 // Sizes as in spec/lltm.py: batch B, input_features F, state_size H.
 
-void check_forward_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                             const Tensor& old_cell) {
+void lltm_check_forward_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
+                                  const Tensor& old_cell) {
   const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
   check_arguments(
       "lltm",
@@ -41,8 +42,9 @@ void check_forward_arguments(const Tensor& input, const Tensor& weights, const T
       {{"batch", B, "input.shape[0]"}, {"state_size", H, "old_h.shape[1]"}, {"input_features", F, "input.shape[1]"}});
 }
 
-void check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates, const Tensor& input,
-                              const Tensor& weights, const Tensor& old_h, const Tensor& old_cell) {
+void lltm_check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
+                                   const Tensor& input, const Tensor& weights, const Tensor& old_h,
+                                   const Tensor& old_cell) {
   const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
   check_arguments(
       "lltm",
@@ -56,7 +58,7 @@ void check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, con
       {{"batch", B, "input.shape[0]"}, {"state_size", H, "old_h.shape[1]"}, {"input_features", F, "input.shape[1]"}});
 }
 
-Tensor pre_activations(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h) {
+Tensor lltm_pre_activations(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h) {
   return at::addmm(bias, at::cat({old_h, input}, 1), weights.t());
 }
 
@@ -64,9 +66,9 @@ Tensor pre_activations(const Tensor& input, const Tensor& weights, const Tensor&
 
 std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                 const Tensor& old_h, const Tensor& old_cell) {
-  check_forward_arguments(input, weights, bias, old_h, old_cell);
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const Tensor gates = pre_activations(input, weights, bias, old_h);
+  const Tensor gates = lltm_pre_activations(input, weights, bias, old_h);
   const auto z = gates.chunk(3, 1);
   const Tensor input_gate = z[0].sigmoid();
   const Tensor output_gate = z[1].sigmoid();
@@ -80,8 +82,8 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
 /// function, given pre-activations that autograd has followed instead of the saved ones.
 std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                   const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                  const Tensor& old_cell, Wanted wanted) {
-  check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+                                  const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const auto z = gates.chunk(3, 1);
   const Tensor i = z[0].sigmoid(), o = z[1].sigmoid(), k = at::elu(z[2]);
@@ -105,7 +107,7 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
 
 std::tuple<Tensor, Tensor, Tensor> lltm_forward_meta(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                      const Tensor& old_h, const Tensor& old_cell) {
-  check_forward_arguments(input, weights, bias, old_h, old_cell);
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
   const auto options = input.options();
   const c10::SymIntArrayRef state = old_cell.sym_sizes();
   return {at::empty_symint(state, options), at::empty_symint(state, options),
@@ -114,30 +116,20 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward_meta(const Tensor& input, const 
 
 std::vector<Tensor> lltm_backward_meta(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                        const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                       const Tensor& old_cell, Wanted wanted) {
-  check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+                                       const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
   const std::array<c10::SymIntArrayRef, 5> shapes = {
       input.sym_sizes(), weights.sym_sizes(), weights.sym_sizes().slice(0, 1), old_h.sym_sizes(), old_cell.sym_sizes()};
-  std::vector<Tensor> gradients;
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    if (wanted[k]) gradients.push_back(at::empty_symint(shapes[k], input.options()));
-  }
-  return gradients;
+  return empty_gradients(shapes, wanted, input.options());
 }
 
-// Called through the dispatcher, so that fake tensors and tracers see the operators and not what is inside.
-
-const auto& forward_operator() {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward", "")
-                             .typed<decltype(lltm_forward)>();
+const auto& lltm_forward_operator() {
+  static const auto op = find_operator<decltype(lltm_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward");
   return op;
 }
 
-const auto& backward_operator() {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward", "")
-                             .typed<decltype(lltm_backward)>();
+const auto& lltm_backward_operator() {
+  static const auto op = find_operator<decltype(lltm_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward");
   return op;
 }
 
@@ -146,7 +138,7 @@ struct LltmFunction : torch::autograd::Function<LltmFunction> {
                                                 const Tensor& weights, const Tensor& bias, const Tensor& old_h,
                                                 const Tensor& old_cell) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [new_h, new_cell, gates] = forward_operator().call(input, weights, bias, old_h, old_cell);
+    const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
     context->save_for_backward({input, weights, bias, old_h, old_cell, gates});
     return {new_h, new_cell};
   }
@@ -156,37 +148,25 @@ struct LltmFunction : torch::autograd::Function<LltmFunction> {
     const torch::autograd::variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &old_h = saved[3], &old_cell = saved[4];
     const Tensor &gates = saved[5], &grad_h = cotangents[0], &grad_cell = cotangents[1];
-    Wanted wanted;
-    for (size_t k = 0; k < wanted.size(); ++k) wanted[k] = context->needs_input_grad(k);
+    const LltmWanted wanted = wanted_by<5>(context);
 
     std::vector<Tensor> computed;
     if (at::GradMode::is_enabled()) {  // create_graph=True
-      const Tensor tracked_gates = pre_activations(input, weights, bias, old_h);
+      const Tensor tracked_gates = lltm_pre_activations(input, weights, bias, old_h);
       computed = lltm_backward(grad_h, grad_cell, tracked_gates, input, weights, old_h, old_cell, wanted);
     } else {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
+      computed = lltm_backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
     }
-
-    torch::autograd::variable_list gradients(wanted.size());
-    auto next = computed.begin();
-    for (size_t k = 0; k < wanted.size(); ++k) {
-      if (wanted[k]) gradients[k] = *next++;
-    }
-    return gradients;
+    return in_places(computed, wanted);
   }
 };
 
 /// lltm below autograd.
 std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
                                 const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = forward_operator().call(input, weights, bias, old_h, old_cell);
+  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
   return {new_h, new_cell};
-}
-
-/// Whether autograd follows `tensor`: backward, or forward (which the autograd function refuses).
-bool is_tracked(const Tensor& tensor) {
-  return (tensor.requires_grad() && at::GradMode::is_enabled()) || tensor._fw_grad(/*level=*/0).defined();
 }
 
 std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,

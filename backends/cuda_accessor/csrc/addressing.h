@@ -20,6 +20,12 @@ struct Matrix {
   int64_t largest_offset() const { return (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1]; }
 };
 
+/// The largest of the number of elements and the offsets into any of the matrices.
+template <typename... Matrices>
+int64_t largest_index(int64_t elements, const Matrices&... matrices) {
+  return std::max({elements, matrices.largest_offset()...});
+}
+
 template <typename scalar_t, typename index_t>
 using Accessor =
     torch::headeronly::HeaderOnlyGenericPackedTensorAccessor<scalar_t, 2, torch::headeronly::DefaultPtrTraits, index_t>;

@@ -4,24 +4,17 @@
 #include "lltm.h"
 
 #include "lltm_operator.h"
+#include "matrix.h"
 
 namespace OPERATOR_NAMESPACE {
 
-static Matrix<const void> input_matrix(const Tensor& tensor) {
-  return {tensor.const_data_ptr(), {tensor.size(0), tensor.size(1)}, {tensor.stride(0), tensor.stride(1)}};
-}
-
-static Matrix<void> output_matrix(const Tensor& tensor) {
-  return {tensor.mutable_data_ptr(), {tensor.size(0), tensor.size(1)}, {tensor.stride(0), tensor.stride(1)}};
-}
-
-void pointwise_forward(const Tensor& gates, const Tensor& old_cell, const Tensor& new_h, const Tensor& new_cell) {
+void lltm_pointwise_forward(const Tensor& gates, const Tensor& old_cell, const Tensor& new_h, const Tensor& new_cell) {
   launch_lltm_forward(gates.scalar_type(), input_matrix(gates), input_matrix(old_cell), output_matrix(new_h),
                       output_matrix(new_cell), current_stream(gates));
 }
 
-void pointwise_backward(const Tensor& gates, const Tensor& old_cell, const Tensor& grad_h, const Tensor& grad_cell,
-                        const Tensor& d_gates, const Tensor& d_old_cell) {
+void lltm_pointwise_backward(const Tensor& gates, const Tensor& old_cell, const Tensor& grad_h, const Tensor& grad_cell,
+                             const Tensor& d_gates, const Tensor& d_old_cell) {
   launch_lltm_backward(gates.scalar_type(), input_matrix(gates), input_matrix(old_cell), input_matrix(grad_h),
                        input_matrix(grad_cell), output_matrix(d_gates), output_matrix(d_old_cell),
                        current_stream(gates));

@@ -51,18 +51,12 @@ __global__ void lltm_backward_kernel(index_t batch, index_t state_size, const Ac
   }
 }
 
-/// The larger of the number of gates and the largest offset into any of the matrices.
-template <typename... Matrices>
-int64_t largest_index(int64_t items, const Matrices&... matrices) {
-  return std::max({3 * items, matrices.largest_offset()...});
-}
-
 void launch_lltm_forward(ScalarType dtype, const Matrix<const void>& gates, const Matrix<const void>& old_cell,
                          const Matrix<void>& new_h, const Matrix<void>& new_cell, void* stream) {
-  const auto [batch, state_size] = old_cell.sizes;
+  const int64_t batch = old_cell.sizes[0], state_size = old_cell.sizes[1];
   const int64_t items = batch * state_size;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    for_index_type(largest_index(items, gates, old_cell, new_h, new_cell), [&]<typename index_t>() {
+    for_index_type(largest_index(3 * items, gates, old_cell, new_h, new_cell), [&]<typename index_t>() {
       launch("lltm_forward_kernel", lltm_forward_kernel<scalar_t, index_t>, items, stream, batch, state_size,
              accessor<const scalar_t, index_t>(gates), accessor<const scalar_t, index_t>(old_cell),
              accessor<scalar_t, index_t>(new_h), accessor<scalar_t, index_t>(new_cell));
@@ -73,11 +67,11 @@ void launch_lltm_forward(ScalarType dtype, const Matrix<const void>& gates, cons
 void launch_lltm_backward(ScalarType dtype, const Matrix<const void>& gates, const Matrix<const void>& old_cell,
                           const Matrix<const void>& grad_h, const Matrix<const void>& grad_cell,
                           const Matrix<void>& d_gates, const Matrix<void>& d_old_cell, void* stream) {
-  const auto [batch, state_size] = old_cell.sizes;
+  const int64_t batch = old_cell.sizes[0], state_size = old_cell.sizes[1];
   const int64_t items = batch * state_size;
   for_dtype(dtype, [&]<typename scalar_t>() {
     for_index_type(
-        largest_index(items, gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell), [&]<typename index_t>() {
+        largest_index(3 * items, gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell), [&]<typename index_t>() {
           launch("lltm_backward_kernel", lltm_backward_kernel<scalar_t, index_t>, items, stream, batch, state_size,
                  accessor<const scalar_t, index_t>(gates), accessor<const scalar_t, index_t>(old_cell),
                  accessor<const scalar_t, index_t>(grad_h), accessor<const scalar_t, index_t>(grad_cell),

@@ -27,12 +27,12 @@ __device__ void store(scalar_t* to, const Vector<scalar_t, width>& vector) {
   *reinterpret_cast<Vector<scalar_t, width>*>(to) = vector;
 }
 
-/// Calls `body.operator()<width>()` with 16 bytes' width if a row of `state_size` elements is a whole number of such
+/// Calls `body.operator()<width>()` with 16 bytes' width if a row of `row_size` elements is a whole number of such
 /// vectors and all pointers are aligned to them, with width 1 otherwise.
 template <typename scalar_t, typename Body>
-void for_vector_width(int64_t state_size, std::initializer_list<const void*> pointers, Body body) {
+void for_vector_width(int64_t row_size, std::initializer_list<const void*> pointers, Body body) {
   constexpr int width = kVectorBytes / sizeof(scalar_t);
-  bool vectorizes = state_size % width == 0;
+  bool vectorizes = row_size % width == 0;
   for (const void* pointer : pointers) {
     vectorizes = vectorizes && reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0;
   }

@@ -1,0 +1,61 @@
+// The arithmetic of one element of LayerNorm and of its gradient, and the sums over a row that both need.
+//
+// Names and order of operations are those of spec/layer_norm.py. `real` is float or double, and all of the arithmetic
+// is done in it.
+//
+// A row is worked on by `threads` neighbouring threads of a block, a power of two: as many as it has vectors, up to the
+// whole block. A block of kBlockSize threads then has kBlockSize / threads rows at a time.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "launch.h"
+#include "runtime.h"
+
+namespace OPERATOR_NAMESPACE {
+
+/// How many threads work on a row of that many vectors: the power of two that has one for each, up to kBlockSize.
+inline int threads_for_row(int64_t vectors) {
+  int threads = 1;
+  while (threads < vectors && threads < kBlockSize) threads *= 2;
+  return threads;
+}
+
+/// The sum of `value` over the threads of a row, which each of them gets, in the same order each time. All threads of
+/// the block take part, also those that have no row.
+template <typename real>
+__device__ real row_sum(real value, int threads) {
+  for (int distance = (threads < kLanes ? threads : kLanes) / 2; distance > 0; distance /= 2) {
+    value += from_lane(value, distance);
+  }
+  if (threads <= kLanes) return value;
+  __shared__ real of_warp[kBlockSize / kLanes];
+  const int warp = static_cast<int>(threadIdx.x) / kLanes, warps = threads / kLanes;
+  __syncthreads();  // what an earlier sum left here has been read
+  if (threadIdx.x % kLanes == 0) of_warp[warp] = value;
+  __syncthreads();
+  real total = 0;
+  for (int k = warp / warps * warps; k < (warp / warps + 1) * warps; ++k) total += of_warp[k];
+  return total;
+}
+
+template <typename real>
+__host__ __device__ real reciprocal_root(real variance, real eps) {
+  return real(1) / std::sqrt(variance + eps);
+}
+
+/// xhat w + b
+template <typename real>
+__host__ __device__ real normalise(real x, real mean, real rstd, real weight, real bias) {
+  return (x - mean) * rstd * weight + bias;
+}
+
+/// rstd (h - sum(h)/N - xhat sum(h xhat)/N), of the two means over the row
+template <typename real>
+__host__ __device__ real input_gradient(real h, real xhat, real rstd, real mean_h, real mean_h_xhat) {
+  return rstd * (h - mean_h - xhat * mean_h_xhat);
+}
+
+}  // namespace OPERATOR_NAMESPACE

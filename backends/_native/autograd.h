@@ -1,0 +1,67 @@
+// What an operator with C++ autograd around it needs, whatever it computes: dispatcher look-ups, which gradients are
+// wanted, and where they go.
+//
+// Each operator is a library of its own, and all of a backend's share one namespace. A function here must therefore
+// mean the same to each of them, and must hold no static of its own; what is an operator's own is named after it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
+#include <vector>
+
+namespace OPERATOR_NAMESPACE {
+
+using at::Tensor;
+
+/// For each input of an operator, in their order: whether its gradient is wanted.
+template <size_t inputs>
+using WantedOf = std::array<bool, inputs>;
+
+/// The operator registered as `name`, to be called through the dispatcher, so that fake tensors and tracers see it and
+/// not what is inside.
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Signature>();
+}
+
+/// Whether autograd follows `tensor`: backward, or forward (which the autograd function refuses).
+inline bool is_tracked(const Tensor& tensor) {
+  return (tensor.requires_grad() && at::GradMode::is_enabled()) || tensor._fw_grad(/*level=*/0).defined();
+}
+
+/// Which inputs of the autograd function that owns `context` need a gradient.
+template <size_t inputs>
+WantedOf<inputs> wanted_by(torch::autograd::AutogradContext* context) {
+  WantedOf<inputs> wanted;
+  for (size_t k = 0; k < inputs; ++k) wanted[k] = context->needs_input_grad(k);
+  return wanted;
+}
+
+/// One tensor for each input: the computed gradients, which are those that are wanted, and nothing in between.
+template <size_t inputs>
+torch::autograd::variable_list in_places(const std::vector<Tensor>& computed, const WantedOf<inputs>& wanted) {
+  torch::autograd::variable_list gradients(inputs);
+  auto next = computed.begin();
+  for (size_t k = 0; k < inputs; ++k) {
+    if (wanted[k]) gradients[k] = *next++;
+  }
+  return gradients;
+}
+
+/// What a backward returns, without data: empty tensors of the shapes of the gradients that are wanted.
+template <size_t inputs>
+std::vector<Tensor> empty_gradients(const std::array<c10::SymIntArrayRef, inputs>& shapes,
+                                    const WantedOf<inputs>& wanted, const at::TensorOptions& options) {
+  std::vector<Tensor> gradients;
+  for (size_t k = 0; k < inputs; ++k) {
+    if (wanted[k]) gradients.push_back(at::empty_symint(shapes[k], options));
+  }
+  return gradients;
+}
+
+}  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,14 @@
+"""LayerNorm as CUDA kernels over raw pointers; see csrc/layer_norm.cu."""
+
+from pathlib import Path
+
+from backends.base import NATIVE, SHARED_CUDA, CompiledOperator
+
+CSRC = Path(__file__).parent / "csrc"
+
+IMPLEMENTATION = CompiledOperator(
+    operator="layer_norm",
+    namespace="cuda_raw_pointer",
+    sources=(CSRC / "layer_norm.cu", CSRC / "layer_norm.cpp"),
+    include_dirs=(CSRC, SHARED_CUDA, NATIVE),
+)

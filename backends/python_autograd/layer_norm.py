@@ -1,0 +1,37 @@
+"""LayerNorm in torch operations; autograd derives the gradient.
+
+Half types are normalised in float32, and rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from backends._python.layer_norm import check_layer_norm_arguments
+from backends.base import PythonFunction
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """The rows of input normalised over its last dimensions, `normalized_shape`; of the shape of input."""
+    check_layer_norm_arguments(input, normalized_shape, weight, bias)
+    dims = tuple(range(-len(normalized_shape), 0))
+    x = input.to(torch.promote_types(input.dtype, torch.float32))
+    centred = x - x.mean(dims, keepdim=True)
+    output = centred * torch.rsqrt(centred.square().mean(dims, keepdim=True) + eps)
+    if weight is not None:
+        output = output * weight
+    if bias is not None:
+        output = output + bias
+    return output.to(input.dtype)
+
+
+IMPLEMENTATION = PythonFunction(layer_norm)

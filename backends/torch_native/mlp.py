@@ -1,0 +1,20 @@
+"""MLP as a chain of F.linear and F.relu: what torch.nn.Sequential(Linear, ReLU, Linear) calls."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from backends.base import PythonFunction, check_arguments
+from spec.mlp import OPERATOR
+
+
+def mlp(
+    input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
+) -> Tensor:
+    """The output, (batch, output_size)."""
+    check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
+    return F.linear(F.relu(F.linear(input, hidden_weights, hidden_bias)), output_weights, output_bias)
+
+
+IMPLEMENTATION = PythonFunction(mlp)

@@ -1,0 +1,22 @@
+"""Fused kernels in Triton, with matrix products by PyTorch: one source for the GPU and for Triton's interpreter.
+
+On the device `cuda` Triton compiles the kernels, on `cpu` its interpreter runs the same functions over numpy arrays:
+what is judged there is the arithmetic and the indexing, not Triton's compiler. Triton is an optional dependency.
+"""
+
+import torch
+
+from backends.base import CPU, CUDA, Backend, Declaration
+
+BACKEND = Backend(
+    summary="fused Triton kernels; on the CPU by Triton's interpreter",
+    devices=(CPU, CUDA),
+    declared=(
+        Declaration(
+            "functional-transforms",
+            "functorch has no rule for torch.library.register_autograd: torch.func.grad raises, and is never wrong",
+            dtype=torch.float64,
+        ),
+    ),
+    absent={"lltm_sequence": "its kernels would be those of lltm, one launch a step, as cuda_raw_pointer shows"},
+)

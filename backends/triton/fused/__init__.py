@@ -1,0 +1,1 @@
+"""The kernels and what calls them. These modules import triton; those beside this folder ask first if it is there."""

@@ -1,0 +1,87 @@
+"""How a kernel is launched: compiled on the GPU, interpreted on the CPU, in one process and without any setting.
+
+Triton itself decides between the two when it is imported, by TRITON_INTERPRET, for the whole process. Here both are
+made of each kernel, and the tensors decide. Kernels therefore call nothing of triton.language that is written in Triton
+itself (tl.sum, tl.sigmoid), for those are compiled functions, which the interpreter cannot call.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from unittest.mock import patch
+
+import numpy
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import JITFunction
+
+# A custom operator imports this when it is first called, and it sets TORCHINDUCTOR_CACHE_DIR for the whole process.
+with patch.dict(os.environ):
+    import torch._dynamo
+
+#: The interpreter replaces parts of triton.language while it runs, and knows one grid: all kernels run on one thread.
+_INTERPRETER = ThreadPoolExecutor(1, "triton-interpreter")
+
+_TRITON_DTYPES = {torch.float64: tl.float64}
+
+
+class Function(JITFunction):
+    """A function that kernels call: compiled with them, and called as it is by the interpreter."""
+
+    def __call__(self, *arguments):
+        return self.fn(*arguments)
+
+
+class Kernel:
+    """A kernel, compiled for CUDA tensors and interpreted for those of the CPU."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._compiled, self._interpreted = JITFunction(function), InterpretedFunction(function)
+
+    def launch(
+        self,
+        grid: tuple[int, ...],
+        read: Sequence[Tensor | None],
+        written: Sequence[Tensor],
+        *sizes: int,
+        **constants: Any,
+    ) -> None:
+        """Launch over `grid` on the device and the current stream of the tensors, which are its first arguments."""
+        if written[0].is_cuda:
+            with torch.cuda.device(written[0].device):
+                self._compiled[grid](*read, *written, *sizes, **constants)
+            return
+        # To bfloat16 the interpreter truncates where the compiler rounds, so it works in float32 and PyTorch rounds.
+        results = [_without_bfloat16(tensor) for tensor in written]
+        arguments = [*(tensor if tensor is None else _without_bfloat16(tensor) for tensor in read), *results, *sizes]
+        _INTERPRETER.submit(self._interpret, grid, arguments, constants).result()
+        for tensor, result in zip(written, results, strict=True):
+            if result is not tensor:
+                tensor.copy_(result)
+
+    def _interpret(self, grid: tuple[int, ...], arguments: list[Any], constants: dict[str, Any]) -> None:
+        with numpy.errstate(all="ignore"):  # inf and NaN are values here, of which numpy would warn
+            self._interpreted[grid](*arguments, **constants)
+
+
+def _without_bfloat16(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+
+
+def wide(tensor: Tensor) -> Any:
+    """The dtype of the arithmetic: float32 for half types, otherwise the dtype itself."""
+    return _TRITON_DTYPES.get(tensor.dtype, tl.float32)
+
+
+def block_size(tensor: Tensor) -> int:
+    """Elements for one program: some for each thread of a GPU, many for the interpreter, to which a program is dear."""
+    return 1024 if tensor.is_cuda else 65536
+
+
+def blocks(elements: int, size: int) -> int:
+    """How many programs of `size` elements each."""
+    return int(triton.cdiv(elements, size))

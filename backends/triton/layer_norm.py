@@ -1,0 +1,13 @@
+"""LayerNorm as Triton kernels, where Triton is installed; see fused/layer_norm.py."""
+
+from importlib.util import find_spec
+
+from backends.base import Implementation, MissingDependency, PythonFunction
+
+IMPLEMENTATION: Implementation
+if find_spec("triton") is None:
+    IMPLEMENTATION = MissingDependency("triton")
+else:
+    from backends.triton.fused.layer_norm import layer_norm
+
+    IMPLEMENTATION = PythonFunction(layer_norm)
