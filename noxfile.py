@@ -130,17 +130,31 @@ def compile_cuda(session: nox.Session) -> None:
     run(session, "python", "-m", "harness", "compile-cuda", *session.posargs)
 
 
+@nox.session(name="compile-rocm")
+def compile_rocm(session: nox.Session) -> None:
+    """Translate the CUDA sources with hipify and compile them with hipcc; needs hipcc, but no AMD GPU."""
+    run(session, "python", "-m", "harness", "compile-rocm", *session.posargs)
+
+
 @nox.session
 def report(session: nox.Session) -> None:
-    """Draw the reports of earlier runs, merged into one: `nox -s report -- reports/cpu.json reports/emulated.json`."""
+    """Draw the reports of earlier runs, merged into one, as reports/report.html, .md and .xml, and as a table."""
     files = session.posargs or sorted(str(path) for path in Path("reports").glob("*.json"))
-    run(session, "python", "-m", "harness", "show", *files)
+    for drawing, ending in (("html", "html"), ("markdown", "md"), ("junit", "xml")):
+        run(session, "python", "-m", "harness", drawing, *files, "-o", f"reports/report.{ending}")
+    run(session, "python", "-m", "harness", "show", *files)  # last: it fails where the report does
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
     """The project's own tests: the law, the court, and the conformance of the shipped backends on this machine."""
     judge(session, "tests", "tests/spec", "tests/meta", SUITE)
+
+
+@nox.session
+def controls(session: nox.Session) -> None:
+    """Every right implementation of the zoo in every dtype; `nox -s tests` has each of them in one dtype."""
+    judge(session, "controls", "tests/meta/test_faults.py", "-m", "crossing or not crossing", "-k", "control")
 
 
 @nox.session
@@ -154,9 +168,6 @@ def mutation(session: nox.Session) -> None:
 def method_study(session: nox.Session) -> None:
     """Measure false alarms and detections of six judges, then redraw docs/method.md; some minutes of one core."""
     record = "results/cpu/method.json"
-    python = prepare(session)
-    if session.venv_backend != "none":
-        session.run(python, "-m", "pip", "install", "--quiet", "matplotlib==3.11.2", external=True)
     run(session, "python", "-m", "tests.meta.study.method", "-o", record, *session.posargs)
     run(session, "python", "-m", "tests.meta.study.method", "--draw", record)
     run(session, "python", "-m", "tests.meta.study.plot", record)

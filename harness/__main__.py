@@ -1,21 +1,29 @@
-"""`python -m harness`: tables from reports, and compilation without a GPU."""
+"""`python -m harness`: what is drawn from reports, their comparison, and compilation without a GPU."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from backends.base import CompiledOperator
-from harness import build, discovery, tables
+from harness import build, discovery, rocm, running, scaffold, schema, tables
+from harness.difference import difference
 from harness.errors import HarnessError, Unavailable
 from harness.judge import FAIL, NO_EVIDENCE
-from harness.report import Report
+from harness.rendering import badge, diff, junit, summary
+from harness.report import Report, load
+
+
+def _merged(arguments: argparse.Namespace) -> Report:
+    return Report.merged([Report.read(path) for path in arguments.reports])
 
 
 def _show(arguments: argparse.Namespace) -> int:
     """Draw a report; the exit code is 1 if a cell of the view failed or has no evidence."""
-    report = Report.merged([Report.read(path) for path in arguments.reports])
+    report = _merged(arguments)
     if arguments.output:
         report.write(arguments.output)
     if arguments.into:
@@ -29,37 +37,141 @@ def _show(arguments: argparse.Namespace) -> int:
     return 1 if bad or not report.complete else 0
 
 
+def _page(report: Report) -> str:
+    from harness.rendering import html  # matplotlib takes a moment to load
+
+    return html.page(report)
+
+
+def _draw(arguments: argparse.Namespace) -> int:
+    """Draw a report and write it to a file or the standard output; whatever its verdicts, that is a success."""
+    drawing: Callable[[Report], str] = arguments.drawing
+    text = drawing(_merged(arguments))
+    if arguments.output is None:
+        sys.stdout.write(text)
+    else:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(text, encoding="utf-8")
+        print(f"{arguments.output}: {len(text.encode()):,} bytes", file=sys.stderr)
+    return 0
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    """Compare two reports; the exit code is 1 if anything is worse or gone."""
+    found = difference(Report.read(arguments.before), Report.read(arguments.after))
+    if arguments.markdown:
+        print(diff.markdown(found), end="")
+    else:
+        diff.print_difference(found, tables.console(sys.stdout))
+    return 1 if found.regressed else 0
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    """Hold files against the schema; the exit code is 1 if one of them is no report."""
+    bad = False
+    for path in arguments.reports:
+        try:
+            record = load(path)
+        except HarnessError as error:
+            wrong = [str(error)]
+        else:
+            wrong = [f"{path}: {problem}" for problem in schema.problems(record)]
+        bad |= bool(wrong)
+        for line in wrong[: arguments.limit]:
+            print(line)
+        if len(wrong) > arguments.limit:
+            print(f"{path}: and {len(wrong) - arguments.limit} more")
+        if not wrong:
+            print(f"{path}: a report of version {record['schema']}, {len(record['cells'])} cells")
+    return 1 if bad else 0
+
+
 def _compile_cuda(arguments: argparse.Namespace) -> int:
-    """Compile every CUDA source of every backend with nvcc for the given architectures."""
+    """Compile every CUDA source of every backend for the given architectures, with nvcc or with hipcc."""
     for name, found in discovery.all_backends().items():
         for operator in discovery.operators():
             implementation = found.implementation(operator)
             if isinstance(implementation, CompiledOperator) and implementation.has_cuda_sources:
-                for line in build.compile_for_architectures(implementation, arguments.architectures):
-                    print(f"{name}: {line}")
+                for line in arguments.compile(implementation, arguments.architectures):
+                    print(f"{name}: {line}", flush=True)
     return 0
 
 
-def main() -> int:
-    """Parse the command line; errors are one sentence and exit code 2."""
+def _say(text: str) -> int:
+    print(text)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    show = commands.add_parser("show", help="draw reports, merged into one, as a table")
-    show.add_argument("reports", type=Path, nargs="*", default=[Path("reports/conformance.json")])
+    def of_reports(name: str, meaning: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=meaning)
+        command.add_argument("reports", type=Path, nargs="*", default=[Path("reports/conformance.json")])
+        command.set_defaults(run=run)
+        return command
+
+    def drawn(name: str, meaning: str, drawing: Callable[[Report], str]) -> None:
+        command = of_reports(name, meaning, _draw)
+        command.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of the standard output")
+        command.set_defaults(drawing=drawing)
+
+    show = of_reports("show", "draw reports, merged into one, as a table", _show)
     show.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the merged report too")
     show.add_argument("--view", choices=sorted(tables.VIEWS), default="conformance")
     show.add_argument("--markdown", action="store_true", help="the table alone, as Markdown")
     show.add_argument(
         "--into", type=Path, metavar="FILE", help="put the Markdown between `<!-- REPORT -->` and `<!-- end -->`"
     )
-    show.set_defaults(run=_show)
+    drawn("html", "one HTML file with everything, for a browser", _page)
+    drawn("markdown", "a summary for a pull request or a step summary", summary.markdown)
+    drawn("junit", "JUnit XML for a CI system", junit.junit)
+    drawn("badge", "JSON for an endpoint badge of shields.io", lambda report: json.dumps(badge.badge(report)) + "\n")
+
+    compared = commands.add_parser("diff", help="what got better, worse, appeared or vanished from A to B")
+    compared.add_argument("before", type=Path, metavar="A.json")
+    compared.add_argument("after", type=Path, metavar="B.json")
+    compared.add_argument("--markdown", action="store_true", help="for a pull request, instead of tables")
+    compared.set_defaults(run=_diff)
+
+    validate = of_reports("validate", "hold files against the schema of reports", _validate)
+    validate.add_argument("--limit", type=int, default=20, metavar="N", help="problems to tell of each file")
+
+    for name, file, meaning in (
+        ("judge", "test_properties.py", "judge operators and backends of any package; options are those of pytest"),
+        ("bench", "test_speed.py", "what they cost; options are those of pytest"),
+    ):
+        suite = commands.add_parser(name, help=meaning, add_help=False)
+        suite.set_defaults(run=lambda given, file=file: running.run(file, given.options))
+
+    start = commands.add_parser("new-operator", help="write a package with a contract and a backend that run")
+    start.add_argument("name", metavar="NAME")
+    start.set_defaults(run=lambda given: _say(scaffold.new_operator(given.name, given.into)))
+    copied = commands.add_parser("new-backend", help="copy a backend, to be changed")
+    copied.add_argument("name", metavar="NAME")
+    copied.add_argument("--like", default="python-autograd", metavar="BACKEND", help="default: python-autograd")
+    copied.set_defaults(run=lambda given: _say(scaffold.new_backend(given.name, given.like, given.into)))
+    for command in (start, copied):
+        command.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: the present one")
 
     compiled = commands.add_parser("compile-cuda", help="compile the CUDA sources with nvcc; needs no GPU")
     compiled.add_argument("architectures", nargs="*", default=["80", "90", "100"])
-    compiled.set_defaults(run=_compile_cuda)
+    compiled.set_defaults(run=_compile_cuda, compile=build.compile_for_architectures)
 
-    arguments = parser.parse_args()
+    translated = commands.add_parser("compile-rocm", help="translate and compile them with hipcc; needs no AMD GPU")
+    translated.add_argument("architectures", nargs="*", default=list(rocm.ARCHITECTURES))
+    translated.set_defaults(run=_compile_cuda, compile=rocm.compile_for_architectures)
+    return parser
+
+
+def main() -> int:
+    """Parse the command line; errors are one sentence and exit code 2."""
+    # What follows `judge` and `bench` is for pytest, in any order.
+    arguments, rest = _parser().parse_known_args()
+    arguments.options = rest
+    if rest and arguments.command not in ("judge", "bench"):
+        _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         result: int = arguments.run(arguments)
     except Unavailable as error:

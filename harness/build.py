@@ -27,14 +27,24 @@ from typing import Any
 import torch
 from filelock import FileLock, Timeout
 
-from backends.base import CPU, CUDA, CUDA_EMULATED, CompiledOperator, Implementation, PythonFunction
+from backends.base import (
+    CPU,
+    CUDA,
+    CUDA_EMULATED,
+    CompiledOperator,
+    Implementation,
+    MissingDependency,
+    PythonFunction,
+)
 from harness.errors import Broken, Unavailable
 
 #: Seconds that one build may take, and that a second builder waits for the first.
 TIMEOUT = 600.0
 _TORCH = Path(torch.__file__).parent
 _STANDARD = "-std=c++20"
-_HEADERS = frozenset({".h", ".hpp", ".cuh", ".inl", ".inc"})
+#: What the host compiler is given for every source, before a backend's own flags.
+HOST_FLAGS = (_STANDARD, "-fPIC", "-fvisibility=hidden")
+HEADERS = frozenset({".h", ".hpp", ".cuh", ".inl", ".inc"})
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer")
 
 
@@ -155,7 +165,7 @@ def plan(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] =
         defines.append("-DUSE_CUDA")
     common = [*defines, *operator.flags, *_includes(operator.include_dirs)]
     abi = f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}"
-    host = [compiler, _STANDARD, "-fPIC", "-fvisibility=hidden", abi, *common, *extra_flags]
+    host = [compiler, *HOST_FLAGS, abi, *common, *extra_flags]
 
     steps = []
     for number, source in enumerate(operator.sources):
@@ -181,7 +191,7 @@ def plan(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] =
     # A source finds the headers beside it without any flag.
     nearby = [file for source in operator.sources for file in source.parent.glob("*")]
     included = [file for folder in operator.include_dirs for file in folder.rglob("*")]
-    headers = [file for file in (*nearby, *included) if file.suffix in _HEADERS and file.is_file()]
+    headers = [file for file in (*nearby, *included) if file.suffix in HEADERS and file.is_file()]
     for file in sorted({*operator.sources, *headers}):
         digest.update(str(file).encode() + b"\0" + file.read_bytes() + b"\0")
     name = f"{namespace(operator, device)}-{operator.operator}-{device}"
@@ -214,7 +224,7 @@ def compile_for_architectures(operator: CompiledOperator, architectures: Iterabl
             with tempfile.TemporaryDirectory() as scratch:
                 target = [f"-gencode=arch=compute_{architecture},code=sm_{architecture}"]
                 output = ["-c", str(source), "-o", f"{scratch}/out.o", "--resource-usage"]
-                log = _run([*nvcc_command(cuda, common), *target, *output], Path(scratch), source.name)
+                log = run_compiler([*nvcc_command(cuda, common), *target, *output], Path(scratch), source.name)
             kernels = log.count("Compiling entry function")
             lines.append(f"{operator.namespace}/{source.name} sm_{architecture}: {kernels} kernels")
     return lines
@@ -244,7 +254,7 @@ def _compile(made: Plan) -> None:
     # A folder of its own for each attempt: what a killed builder left behind is never read.
     with tempfile.TemporaryDirectory(dir=made.folder, prefix="attempt-") as scratch:
         (Path(scratch) / "build.ninja").write_text(_ninja_file(made))
-        log = _run([_ninja(), "-v"], Path(scratch), made.name)
+        log = run_compiler([_ninja(), "-v"], Path(scratch), made.name)
         (made.folder / "build.log").write_text(log)
         os.replace(Path(scratch) / made.library.name, made.library)
 
@@ -267,7 +277,7 @@ def _ninja_file(made: Plan) -> str:
     return "\n".join(lines)
 
 
-def _run(command: list[str], folder: Path, what: str) -> str:
+def run_compiler(command: list[str], folder: Path, what: str) -> str:
     """Run a compiler in a session of its own, so that a timeout ends its children too."""
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -309,6 +319,8 @@ def load(implementation: Implementation, device: str, extra_flags: tuple[str, ..
     """
     if isinstance(implementation, PythonFunction):
         return implementation.function
+    if isinstance(implementation, MissingDependency):
+        raise Unavailable(f"{implementation.package} is not installed: pip install {implementation.package}")
     if not implementation.has_cuda_sources:
         device = CPU  # one library serves every device: its kernels are ATen's
     slot = (implementation, device, extra_flags)

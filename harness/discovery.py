@@ -42,12 +42,17 @@ class FoundBackend:
         name = f"{self.package.__name__}.{operator}"
         if importlib.util.find_spec(name) is None:
             return None
+        if operator in self.backend.absent:
+            raise Broken(
+                f"{self.name} declares that it has no {operator} ({self.backend.absent[operator]}), but it has: "
+                "remove the declaration"
+            )
         module = _imported(name)
         found = getattr(module, "IMPLEMENTATION", None)
         if not isinstance(found, Implementation):
             raise Broken(
                 f"{module.__file__} has IMPLEMENTATION = {found!r}, "
-                "but should set PythonFunction(...) or CompiledOperator(...)"
+                "but should set PythonFunction(...), CompiledOperator(...) or MissingDependency(...)"
             )
         return found
 
@@ -190,7 +195,8 @@ def load_function(operator: str, backend: str, device: str) -> Callable[..., Any
         raise Unavailable(f"backend {backend!r} runs on {', '.join(found.backend.devices)}, not on {device!r}")
     implementation = found.implementation(operator)
     if implementation is None:
-        raise Unavailable(f"backend {backend!r} has no {operator!r}")
+        why = found.backend.absent.get(operator)
+        raise Unavailable(f"backend {backend!r} has no {operator!r}{f': {why}' if why else ''}")
     return build.load(implementation, device)
 
 

@@ -34,6 +34,10 @@ class Unavailable(HarnessError):
     """The code may be fine, but this machine cannot run it: no CUDA device, no compiler. Verdict `not-run`."""
 
 
+class Absent(Unavailable):
+    """The backend says itself, with a reason, that it lacks this operator. Verdict `declared`."""
+
+
 class Broken(HarnessError):
     """The code cannot be loaded: it does not import, compile or link. Verdict `fail`, with the whole log."""
 

@@ -74,7 +74,8 @@ def _equals_instead(
         )
     if exact.dim() == 2 and exact.shape[0] == exact.shape[1] and fits(exact.t()):
         yield "it is the transpose of what it should be"
-    if exact.dim() >= 1 and exact.shape[0] > 1 and fits(exact[:1].expand_as(exact)):
+    rows = arg.row_dim or 0
+    if exact.dim() >= 1 and exact.shape[rows] > 1 and fits(exact.narrow(rows, 0, 1).expand_as(exact)):
         yield "every row equals what row 0 should be"
     y, value = exact[usable], got[usable]
     if bool(value.isfinite().all()) and y.numel() > 1 and bool(y.any()):

@@ -109,21 +109,54 @@ def judge(subject: Subject, property: Property) -> Cell:
 
 
 def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    lacks: dict[str, str] = {}
+    unasked: dict[str, str] = {}
     try:
         with torch.random.fork_rng(devices=[]):
-            return PASS, "", property.check(subject)
+            for form in subject.operator.every_form():
+                now = subject.in_form(form)
+                try:
+                    found[form.title] = property.check(now)
+                except NoEvidence as lack:
+                    lacks[form.title] = str(lack)
+                except NotApplicable as why:
+                    unasked[form.title] = str(why)
     except Failure as failure:
         if isinstance(failure.scenario, Scenario):
-            return FAIL, str(failure), {"reproducer": script(subject, failure.scenario, str(failure))}
+            return FAIL, str(failure), {"reproducer": script(now, failure.scenario, str(failure))}
         return FAIL, str(failure), {}
-    except NoEvidence as lack:
-        return NO_EVIDENCE, str(lack), {}
-    except NotApplicable as why:
-        return NOT_RUN, str(why), {}
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
             raise
         return FAIL, f"{property.name}: the candidate raised {told(error)}, where it should not", {}
+    if lacks:
+        return NO_EVIDENCE, _of_forms(lacks), {}
+    if not found:
+        return NOT_RUN, _of_forms(unasked), {}
+    return PASS, "", _merged(found, unasked)
+
+
+def _of_forms(reasons: dict[str, str]) -> str:
+    """One reason as it is; several with the forms that they are of."""
+    different = dict.fromkeys(reasons.values())
+    if len(different) == 1:
+        return next(iter(different))
+    return "; ".join(f"{title}: {reason}" for title, reason in reasons.items())
+
+
+def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[str, Any]:
+    """The figures of all forms, with the tightest fit and the number of scenarios of them all."""
+    if len(found) == 1 and not unasked:
+        return next(iter(found.values()))
+    merged: dict[str, Any] = {"forms": found, **({"not asked of": unasked} if unasked else {})}
+    worst = [figures["worst"] for figures in found.values() if "worst" in figures]
+    if worst:
+        merged["worst"] = max(worst, key=lambda figure: figure["used"])
+    scenarios = [figures["scenarios"] for figures in found.values() if "scenarios" in figures]
+    if scenarios:
+        merged["scenarios"] = sum(scenarios)
+    return merged
 
 
 def _raised_by_candidate(error: BaseException, subject: Subject) -> bool:

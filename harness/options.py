@@ -10,9 +10,10 @@ import torch
 
 from backends.base import CPU, CUDA, DEVICES, Declaration
 from harness import build, discovery
+from harness.admission import admit
 from harness.discovery import Candidate, FoundBackend
-from harness.errors import Broken, Unavailable, UnknownName, UsageError
-from harness.judge import FAIL, NOT_RUN, Cell, Property, judge
+from harness.errors import Absent, Broken, Unavailable, UnknownName, UsageError
+from harness.judge import DECLARED, FAIL, NOT_RUN, Cell, Property, judge
 from harness.subject import Subject
 from spec.contract import DTYPES, Operator
 
@@ -50,13 +51,16 @@ class Slot:
         return f"{self.operator.name}-{self.backend}-{self.device}-{str(self.dtype).removeprefix('torch.')}"
 
     def subject(self) -> Subject:
-        """Load the implementation. Raises Unavailable, Broken."""
+        """Load the implementation. Raises Absent, Unavailable, Broken."""
         declared: tuple[Declaration, ...]
         if isinstance(self.source, Candidate):
             discovery.require_device(self.device)
             function, source = self.source.function, self.source.text
             declared = tuple(Declaration(name, reason) for name, reason in self.source.declared.items())
         else:
+            why = self.source.backend.absent.get(self.operator.name)
+            if why is not None and self.source.implementation(self.operator.name) is None:
+                raise Absent(why)
             if self.device not in self.source.backend.devices:
                 raise Unavailable(f"{self.backend} runs on {', '.join(self.source.backend.devices)}")
             discovery.require_device(self.device)
@@ -74,9 +78,15 @@ class Slot:
         return Cell(*names, property, verdict, reason, seconds=round(seconds, 4))
 
     def judge(self, property: Property) -> Cell:
-        """Load the implementation and judge it: `not-run` where this machine lacks the means, `fail` if broken."""
+        """Load the implementation and judge it.
+
+        `declared` where the backend lacks it on purpose, `not-run` where this machine lacks the means, `fail` where it
+        is broken.
+        """
         try:
             subject = self.subject()
+        except Absent as why:
+            return self.cell(property.name, DECLARED, str(why))
         except Unavailable as error:
             return self.cell(property.name, NOT_RUN, str(error))
         except Broken as error:
@@ -88,6 +98,10 @@ def slots(selection: Selection) -> list[Slot]:
     """Every place that the selection asks for. Raises UnknownName for a name that nothing answers to."""
     operators = discovery.operators(selection.spec_paths)
     _known("operator", selection.operators, operators)
+    asked = {candidate.partition("=")[0] for candidate in selection.candidates}
+    for name in selection.operators or (asked if asked and not selection.backends else operators):
+        if name in operators:  # of a candidate it is said later, in its own words
+            admit(operators[name])
     _known("device", selection.devices, DEVICES)
     _known("dtype", selection.dtypes, DTYPE_NAMES)
     dtypes = [DTYPE_NAMES[name] for name in selection.dtypes or DTYPE_NAMES]

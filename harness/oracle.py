@@ -6,6 +6,7 @@ or a tensor that a candidate has touched.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -55,16 +56,46 @@ def _expected(key: _ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expec
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The measure for a call that no scenario describes."""
     exact_call = call.to_float64()
-    eager = evaluate(operator, _with_zeros(operator, call))
+    eager = _eager(operator, call, exact_call)
     sizes = _sizes(operator, call)
     blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
-    _, found = envelopes(lambda: evaluate(operator, _with_zeros(operator, exact_call)), eager, dtype, blocks=blocks)
+    _, found = envelopes(
+        lambda: evaluate(operator, _with_zeros(operator, exact_call)),
+        eager,
+        dtype,
+        blocks=blocks,
+        alike=_rows_alike(operator, call),
+    )
     outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))
     gradients = {arg.name: gradients[arg.name] for arg in operator.inputs if arg.differentiable}
     named = {**outputs, **{f"gradient of {name}": envelope for name, envelope in gradients.items()}}
     evident = frozenset(name for name, envelope in named.items() if has_evidence(envelope))
     return Expected(outputs, gradients, evident)
+
+
+def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:
+    """The reference in the dtype itself; NaN where the contract leaves a gradient open, which is then not usable."""
+    eager = evaluate(operator, _with_zeros(operator, call))
+    if operator.unspecified is None:
+        return eager
+    inputs, cotangents = exact_call.inputs, _with_zeros(operator, exact_call).cotangents
+    with torch.no_grad():
+        marked = operator.unspecified(inputs, tuple(g for g in cotangents if g is not None))
+    outputs, gradients = eager[: len(operator.outputs)], eager[len(operator.outputs) :]
+    return *outputs, *(
+        g.masked_fill(mark.isnan().to(g.device), math.nan) for g, mark in zip(gradients, marked, strict=True)
+    )
+
+
+def _rows_alike(operator: Operator, call: Call) -> int:
+    """The number of rows where each input's are one row, expanded; 1 otherwise."""
+    lengths = {
+        tensor.shape[arg.row_dim] if tensor.stride(arg.row_dim) == 0 else 1
+        for arg, tensor in zip(operator.inputs, call.inputs, strict=True)
+        if arg.row_dim is not None
+    }
+    return max(min(lengths, default=1), 1)
 
 
 def _sizes(operator: Operator, call: Call) -> Sizes:

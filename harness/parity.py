@@ -101,43 +101,58 @@ class Tally:
         if call is None:
             sentences = [where_wrong(found.wrong, arg, dict(scenario.sizes))]
         else:
-            sentences = self._layouts_to_blame(scenario, arg, is_gradient, call)
+            sentences = self._layouts_to_blame(scenario, arg, is_gradient, call, got)
             sentences += explain(self.subject.operator, scenario, arg, is_gradient, got, envelope, found)
         raise Failure(
             f"{_headline(name, got, envelope, found)} [{scenario.describe(self.subject.operator)}]"
             + "".join(f"\n  - {sentence}" for sentence in sentences)
         )
 
-    def _layouts_to_blame(self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call) -> list[str]:
-        """Whether the same values laid out contiguously come out right: then it is the strides that are ignored."""
+    def _layouts_to_blame(
+        self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call, got: Tensor
+    ) -> list[str]:
+        """Whether it comes out right with other numbers between the values, or with nothing between them."""
         odd = [name for name, layout in scenario.layouts if layout != "contiguous"]
         odd += [f"the cotangent of {name}" for name, kind in scenario.cotangents if kind in _STRIDED_COTANGENTS]
         if not odd:
             return []
+        # What is read in error and used would be wrong with 1 in place of the NaN too; what is multiplied by 0 is not.
+        if bool(got.isnan().any()) and self._is_right(
+            scenario, arg, is_gradient, self.subject.realise(scenario, around=1.0)
+        ):
+            return [f"the padding between rows is read and multiplied by 0, which a NaN survives: {' or '.join(odd)}"]
         plain = Call(
             tuple(t.detach().clone().contiguous().requires_grad_(t.requires_grad) for t in call.inputs),
             tuple(g if g is None else g.clone().contiguous() for g in call.cotangents),
         )
+        if not self._is_right(scenario, arg, is_gradient, plain):
+            return []
+        return [f"the same values laid out contiguously come out right: the strides of {' or '.join(odd)} are ignored"]
+
+    def _is_right(self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call) -> bool:
+        """Whether this tensor keeps its allowance where the values of the scenario are laid out as in `call`."""
         measure = expected(self.subject.operator, scenario, self.subject.dtype)
         try:
-            outputs = self.subject.outputs(plain, scenario)
+            outputs = self.subject.outputs(call, scenario)
             if is_gradient:
                 value, envelope = (
-                    self.subject.gradients(plain, outputs, scenario)[arg.name],
+                    self.subject.gradients(call, outputs, scenario)[arg.name],
                     measure.gradients[arg.name],
                 )
             else:
                 names = [out.name for out in self.subject.operator.outputs]
                 value, envelope = outputs[names.index(arg.name)], measure.outputs[arg.name]
         except Failure:
-            return []
-        if not compare(value, envelope, _specials(scenario, is_gradient)).holds:
-            return []
-        return [f"the same values laid out contiguously come out right: the strides of {' or '.join(odd)} are ignored"]
+            return False
+        return compare(value, envelope, _specials(scenario, is_gradient)).holds
+
+    def blind(self) -> list[str]:
+        """Tensors that were compared, but any wrong answer would have passed."""
+        return sorted(name for name, seen in self.evidence.items() if not seen)
 
     def figures(self) -> dict[str, Any]:
         """For the report. Raises NoEvidence where a tensor was compared, but any wrong answer would have passed."""
-        blind = sorted(name for name, seen in self.evidence.items() if not seen)
+        blind = self.blind()
         if blind:
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         return {"scenarios": self.scenarios, "tensors": len(self.evidence), "worst": self.worst}

@@ -10,6 +10,7 @@ import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 import torch
 
 from harness import judge as court
-from harness import tables
+from harness import progress, tables
 from harness.drawing import PLAN
 from harness.errors import HarnessError
 from harness.isolation import Isolation, Limits
@@ -31,6 +32,8 @@ all_properties()  # imports them, so that they are bound with the rest
 court.bind()
 
 _CELL = "conformance-cell"
+#: Bytes of GPU memory that a worker keeps in its cache from one cell to the next.
+_KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
 
@@ -98,6 +101,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Recorder(config), "conformance-recorder")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """By now there is a terminal reporter, where there will be one."""
+    selection = _selection(session.config)
+    progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
+
+
 def _report_path(config: pytest.Config) -> Path:
     return Path(config.getoption("report") or "reports/conformance.json")
 
@@ -107,6 +117,17 @@ def _slots(selection: Selection) -> list[Slot]:
         return slots(selection)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@cache
+def _ids(selection: Selection) -> tuple[str, ...]:
+    """How the names of the tests of cells end."""
+    return tuple(f"[{slot.id}]" for slot in _slots(selection))
+
+
+def _cells_of(report: pytest.TestReport) -> list[Cell]:
+    """What a test recorded, in this process or in a worker."""
+    return [Cell(**json.loads(str(value))) for key, value in report.user_properties if key == _CELL]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -170,6 +191,8 @@ def _one_thread_a_worker() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
+        torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -192,10 +215,7 @@ class _Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and not self._is_worker:
-            found: list[dict[str, Any]] = [
-                json.loads(str(value)) for key, value in report.user_properties if key == _CELL
-            ]
-            self._cells += [Cell(**row) for row in found]
+            self._cells += _cells_of(report)
         elif str(report.when) == "???":  # xdist says so of a worker that died
             self._cells += self._of_a_crash(report)
 

@@ -11,11 +11,18 @@ from harness.scenario import Scenario
 
 
 def replay(
-    operator: str, device: str, dtype: str, scenario: Scenario, backend: str | None = None, candidate: str | None = None
+    operator: str,
+    device: str,
+    dtype: str,
+    scenario: Scenario,
+    backend: str | None = None,
+    candidate: str | None = None,
+    form: str = "",
 ) -> None:
     """Call one implementation with one scenario; print what is wrong and exit with 1, or say that it holds.
 
-    `backend` is the name of one, or `candidate` is as for `--candidate`. Raises UnknownName, Unavailable, Broken.
+    `backend` is the name of one, or `candidate` is as for `--candidate`; `form` is a form of the operator.
+    Raises UnknownName, Unavailable, Broken.
     """
     selection = Selection(
         operators=(operator,),
@@ -26,6 +33,7 @@ def replay(
     )
     (slot,) = slots(selection)
     subject = slot.subject()
+    subject = subject.in_form(subject.operator.in_form(form) if form else subject.operator)
     try:
         Tally(subject).run(scenario)
     except Failure as failure:

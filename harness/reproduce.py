@@ -24,6 +24,7 @@ def script(subject: Subject, scenario: Scenario, reason: str) -> str:
             f"scenario = Scenario({arguments})",
             "replay(",
             f"    operator={subject.operator.name!r},",
+            *([f"    form={subject.operator.form!r},"] if subject.operator.form else []),
             f"    {who}={subject.source or subject.backend!r},",
             f"    device={subject.device!r},",
             f"    dtype={subject.dtype_name!r},",

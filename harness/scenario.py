@@ -58,7 +58,7 @@ class Scenario:
         if self.wanted is not None:
             parts += [f"only {', '.join(self.wanted)} require grad" if self.wanted else "nothing requires grad"]
         parts += [f"seed {self.seed}"] if self.seed else []
-        return f"{operator.name}({self.name + ': ' if self.name else ''}{'; '.join(parts)})"
+        return f"{operator.title}({self.name + ': ' if self.name else ''}{'; '.join(parts)})"
 
 
 @dataclass(frozen=True)
@@ -77,26 +77,27 @@ class Call:
         return Call(tuple(exact), tuple(cotangents))
 
 
-def _surround(shape: Shape, like: Tensor) -> Tensor:
-    return torch.full(shape, float("nan"), dtype=like.dtype, device=like.device)
+def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
+    return torch.full(shape, around, dtype=like.dtype, device=like.device)
 
 
-def lay_out(values: Tensor, layout: str) -> Tensor:
+def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor:
     """`values` in another memory layout. `expanded` repeats row 0 with stride 0, so it changes the values too.
 
-    `transposed` needs two dimensions and `expanded` one; with fewer, the tensor is returned as it is.
+    `around` is what memory holds beside the values. `transposed` needs two dimensions and `expanded` one; with fewer,
+    the tensor is returned as it is.
     """
     match layout:
         case "transposed" if values.dim() >= 2:
             return values.transpose(-1, -2).contiguous().transpose(-1, -2)
         case "strided" if values.dim() >= 1:
-            buffer = _surround((*values.shape[:-1], 2 * values.shape[-1] + 1), values)
+            buffer = _surround((*values.shape[:-1], 2 * values.shape[-1] + 1), values, around)
             view = buffer[..., 1::2]
         case "padded" if values.dim() >= 1:
-            buffer = _surround((*values.shape[:-1], values.shape[-1] + 3), values)
+            buffer = _surround((*values.shape[:-1], values.shape[-1] + 3), values, around)
             view = buffer[..., : values.shape[-1]]
         case "offset":
-            buffer = _surround((values.numel() + 1,), values)
+            buffer = _surround((values.numel() + 1,), values, around)
             view = buffer[1:].view(values.shape)
         case "expanded" if values.dim() >= 1 and values.shape[0] > 0:
             return values[:1].clone().expand(values.shape)
@@ -106,23 +107,30 @@ def lay_out(values: Tensor, layout: str) -> Tensor:
     return view
 
 
-def realise(operator: Operator, scenario: Scenario, dtype: torch.dtype, device: str | torch.device = "cpu") -> Call:
-    """The tensors of a scenario: the same values on every device and every time."""
+def realise(
+    operator: Operator,
+    scenario: Scenario,
+    dtype: torch.dtype,
+    device: str | torch.device = "cpu",
+    around: float = float("nan"),
+) -> Call:
+    """The tensors of a scenario: the same values on every device and every time. `around` as for `lay_out`."""
     sizes = dict(scenario.sizes)
     layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
     values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
     inputs = tuple(
-        lay_out(values[arg.name].to(dtype).to(device), layouts.get(arg.name, "contiguous")) for arg in operator.inputs
+        lay_out(values[arg.name].to(dtype).to(device), layouts.get(arg.name, "contiguous"), around)
+        for arg in operator.inputs
     )
     draw = Draw(scenario.seed + _COTANGENT_SEED)
     cotangents = tuple(
-        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"))
+        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), around)
         for arg in operator.outputs
     )
     return Call(inputs, cotangents)
 
 
-def _cotangent(values: Tensor, kind: str) -> Tensor | None:
+def _cotangent(values: Tensor, kind: str, around: float) -> Tensor | None:
     match kind:
         case "missing":
             return None
@@ -132,4 +140,4 @@ def _cotangent(values: Tensor, kind: str) -> Tensor | None:
             return torch.ones((), dtype=values.dtype, device=values.device).expand(values.shape)
         case "normal":
             return values
-    return lay_out(values, kind)
+    return lay_out(values, kind, around)

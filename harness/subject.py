@@ -7,7 +7,7 @@ or an exception is told in the same words by each of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -36,6 +36,12 @@ class Subject:
     function: Callable[..., Any]
     declared: tuple[Declaration, ...] = field(default=())
     source: str = ""
+    #: The function as it was given, where `function` is one that calls it in some form.
+    raw: Callable[..., Any] | None = None
+
+    def in_form(self, form: Operator) -> Subject:
+        """The same implementation, called in this form of its operator."""
+        return replace(self, operator=form, function=form.bound(self.function), raw=self.function)
 
     @property
     def torch_device(self) -> torch.device:
@@ -53,9 +59,12 @@ class Subject:
                 return declaration
         return None
 
-    def realise(self, scenario: Scenario) -> Call:
-        """The tensors of a scenario on the subject's device, fresh each time, requiring grad as the scenario wants."""
-        call = realise(self.operator, scenario, self.dtype, self.torch_device)
+    def realise(self, scenario: Scenario, around: float = float("nan")) -> Call:
+        """The tensors of a scenario on the subject's device, fresh each time, requiring grad as the scenario wants.
+
+        `around` is what memory holds beside the values of a tensor that is not contiguous.
+        """
+        call = realise(self.operator, scenario, self.dtype, self.torch_device, around)
         wanted = scenario.wanted_by(self.operator)
         for arg, tensor in zip(self.operator.inputs, call.inputs, strict=True):
             tensor.requires_grad_(arg.name in wanted)
@@ -100,7 +109,9 @@ class Subject:
             return {}
         differentiable = [(y, g) for y, g in used if y.requires_grad]
         if not differentiable:
-            raise Failure(f"no output requires grad, but should: {', '.join(wanted)} do {where}")
+            if any(self._owed(name, scenario) is not None for name in wanted):
+                raise Failure(f"no output requires grad, but should: {', '.join(wanted)} do {where}")
+            return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         try:
             found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=True)
@@ -123,14 +134,22 @@ class Subject:
             gradients[name] = gradient
         return gradients
 
-    def _missing(self, name: str, tensor: Tensor, wanted: dict[str, Tensor], scenario: Scenario) -> Tensor:
+    def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
+        """The reference's gradient of that input; None where nothing in the loss depends on it, as of no steps."""
         exact = realise(self.operator, scenario, self.dtype).to_float64()
         for leaf in exact.inputs:
             leaf.requires_grad_()
         index = [arg.name for arg in self.operator.inputs].index(name)
         pairs = zip(self.operator.forward(*exact.inputs), exact.cotangents, strict=True)
-        ys, gs = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
-        (reference,) = torch.autograd.grad(ys, [exact.inputs[index]], gs, allow_unused=True)
+        used = [(y, g) for y, g in pairs if g is not None and y.requires_grad]
+        if not used:
+            return None
+        ys, gs = zip(*used, strict=True)
+        (gradient,) = torch.autograd.grad(ys, [exact.inputs[index]], gs, allow_unused=True)
+        return gradient
+
+    def _missing(self, name: str, tensor: Tensor, wanted: dict[str, Tensor], scenario: Scenario) -> Tensor:
+        reference = self._owed(name, scenario)
         if reference is None or reference.numel() == 0 or not bool(reference.any()):
             return torch.zeros_like(tensor)
         others = [other for other in wanted if other != name]

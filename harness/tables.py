@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
@@ -40,15 +41,24 @@ def _summary(cells: list[Cell]) -> str:
     return " ".join(f"{mark} {count}" for mark, count in counts if count)
 
 
-def _grid(
-    cells: Iterable[Cell],
-) -> tuple[list[tuple[str, str, str]], list[str], Callable[[tuple[str, str, str], str], list[Cell]]]:
-    slots: dict[tuple[tuple[str, str, str], str], list[Cell]] = {}
+Who = tuple[str, str]  # backend, device
+Grid = tuple[list[Who], list[str], Callable[[Who, str], list[Cell]]]
+
+
+def _grid(cells: Iterable[Cell], row: Callable[[Cell], str] = lambda cell: cell.property) -> Grid:
+    slots: dict[tuple[Who, str], list[Cell]] = {}
     for cell in cells:
-        slots.setdefault(((cell.operator, cell.backend, cell.device), cell.property), []).append(cell)
-    columns = list(dict.fromkeys(who for who, _ in slots))
+        slots.setdefault(((cell.backend, cell.device), row(cell)), []).append(cell)
+    columns = sorted({who for who, _ in slots})
     rows = sorted({what for _, what in slots})
     return columns, rows, lambda who, what: slots.get((who, what), [])
+
+
+def _by_operator(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.operator, []).append(cell)
+    return found
 
 
 def selected(report: Report, view: str) -> list[Cell]:
@@ -60,19 +70,10 @@ def selected(report: Report, view: str) -> list[Cell]:
 def print_report(report: Report, console: Console, view: str = "conformance") -> None:
     """Backend by property, then every failure and every reason for what is not a pass."""
     cells = selected(report, view)
-    columns, rows, at = _grid(cells)
     machine = report.environment
-    table = Table(title=f"{view}: torch {machine['torch']}, {machine['gpu'] or machine['cpu']}", title_justify="left")
-    table.add_column("property")
-    for operator, backend, device in columns:
-        table.add_column(f"{operator}\n{backend}\n{device}", justify="center")
-    for row in rows:
-        marks = []
-        for column in columns:
-            here = at(column, row)
-            marks.append(f"[{STYLES[worst(here)]}]{_summary(here)}[/]" if here else "")
-        table.add_row(row, *marks)
-    console.print(table)
+    where = f"torch {machine['torch']}, {machine['gpu'] or machine['cpu']}"
+    for operator, own in (_by_operator(cells) or {"no operator": []}).items():
+        console.print(_table(f"{view} of {operator}: {where}", own))
     legend = "  ".join(f"[{STYLES[v]}]{MARKS[v]}[/] {v} {sum(c.verdict == v for c in cells)}" for v in MARKS)
     console.print(f"{legend}   (numbers in the table count dtypes)")
     for verdict, title in (
@@ -94,6 +95,21 @@ def print_report(report: Report, console: Console, view: str = "conformance") ->
         console.print("\n[bold red]This report is partial: the run was interrupted.[/]")
 
 
+def _table(title: str, cells: list[Cell]) -> Table:
+    columns, rows, at = _grid(cells)
+    table = Table(title=title, title_justify="left")
+    table.add_column("property")
+    for backend, device in columns:
+        table.add_column(f"{backend}\n{device}", justify="center")
+    for row in rows:
+        marks = []
+        for column in columns:
+            here = at(column, row)
+            marks.append(f"[{STYLES[worst(here)]}]{_summary(here)}[/]" if here else "")
+        table.add_row(row, *marks)
+    return table
+
+
 def _who(cells: list[Cell]) -> str:
     """`gradcheck of lltm: aten-cpp, cuda-accessor on cpu (float32, float16)`, shortened where it is long."""
 
@@ -107,6 +123,12 @@ def _who(cells: list[Cell]) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """Text on one line that Markdown and HTML leave as it is, whatever a candidate is called."""
+    line = " ".join(text.split())
+    return re.sub(r"[\\`*{}\[\]<>#!|~&@$]|(?<![^\W_])_|_(?![^\W_])", lambda found: f"&#{ord(found[0])};", line)
+
+
 def insert(table: str, document: str, name: str) -> str:
     """`document` with `table` between its lines `<!-- name -->` and `<!-- end -->`. Raises UsageError without them."""
     begin, end = f"<!-- {name} -->\n", "<!-- end -->"
@@ -118,15 +140,27 @@ def insert(table: str, document: str, name: str) -> str:
 
 
 def markdown(report: Report, view: str = "conformance") -> str:
-    """The table alone, as the README shows it."""
-    columns, rows, at = _grid(selected(report, view))
+    """The tables alone, as the README shows them: of several operators, all of them first, then each by property."""
+    cells = selected(report, view)
     machine = report.environment
     lines = [
         f"{machine['gpu'] or machine['cpu']}, torch {machine['torch']}, Python {machine['python']}: "
         + ", ".join(f"{report.count(v)} {v}" for v in MARKS if report.count(v)),
         "",
-        "| property | " + " | ".join(f"{backend}<br>{device}" for _, backend, device in columns) + " |",
-        "|---|" + "---|" * len(columns),
     ]
-    lines += [f"| {row} | " + " | ".join(_summary(at(c, row)) or " " for c in columns) + " |" for row in rows]
+    operators = _by_operator(cells)
+    if len(operators) <= 1:
+        return "\n".join(lines + _markdown_table("property", _grid(cells))) + "\n"
+    lines += _markdown_table("operator", _grid(cells, lambda cell: cell.operator))
+    for operator, own in operators.items():
+        lines += ["", f"**{plain(operator)}**", "", *_markdown_table("property", _grid(own))]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_table(what: str, grid: Grid) -> list[str]:
+    columns, rows, at = grid
+    return [
+        f"| {what} | " + " | ".join(f"{plain(backend)}<br>{plain(device)}" for backend, device in columns) + " |",
+        "|---|" + "---|" * len(columns),
+        *(f"| {plain(row)} | " + " | ".join(_summary(at(c, row)) or " " for c in columns) + " |" for row in rows),
+    ]

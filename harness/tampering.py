@@ -51,6 +51,11 @@ def _is_torchs(function: Any) -> bool:
     return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
+def wrapped_by_torch(function: Any, before: Any) -> bool:
+    """Whether torch itself has put a function of its own, by the same name, around one: see `_is_torchs`."""
+    return _is_torchs(function) and getattr(function, "__name__", "") == getattr(before, "__name__", None)
+
+
 def undo(trusted: dict[tuple[str, str], tuple[Any, Any]]) -> list[str]:
     """Names of what is no longer what it was, each put back: the next candidate must not suffer from it."""
     changed = []

@@ -13,18 +13,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spec.contract import Operator, Shape, Sizes
+from harness.subject import Subject
+from spec.contract import Operator, Refusal, Shape, Sizes
 
 
 @dataclass(frozen=True)
 class WrongCall:
-    """A call with one spoilt argument, `value`. `kind` is what is wrong of it: shape, dtype, type, device or layout."""
+    """A call with one spoilt argument, `value`, or one that the contract lists as to be refused.
+
+    `kind` is what is wrong of it: shape, dtype, type, device, layout or attribute.
+    """
 
     what: str
     argument: str
     value: Any
     inputs: tuple[Any, ...]
     kind: str
+    refusal: Refusal | None = None
+
+    def make(self, subject: Subject) -> Any:
+        """Make the call; returns what it returns, which it should not."""
+        if self.refusal is None:
+            return subject.function(*self.inputs)
+        return self.refusal.call(subject.raw or subject.function, *self.inputs)
 
 
 def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) -> Iterator[WrongCall]:
@@ -44,20 +55,27 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
                     yield call(
                         f"with size {size} for {length} in dimension {dim}", _sized(tensor, tuple(shape)), "shape"
                     )
-        yield call("with a dimension too many", tensor.unsqueeze(0), "shape")
-        yield call("with a dimension too few", tensor[0], "shape")
-        if tensor.dim() == 2 and tensor.shape[0] != tensor.shape[1]:
-            yield call("transposed", tensor.t().contiguous(), "shape")
+        if not arg.any_rank:
+            yield call("with a dimension too many", tensor.unsqueeze(0), "shape")
+            yield call("with a dimension too few", tensor[0], "shape")
+        is_tied = any(not _is_free(operator, expression, arg.name) for expression in arg.shape[:2])
+        if is_tied and tensor.dim() >= 2 and tensor.shape[0] != tensor.shape[1]:
+            words = "transposed" if tensor.dim() == 2 else "with its first two dimensions exchanged"
+            yield call(words, tensor.transpose(0, 1).contiguous(), "shape")
         other = torch.float64 if tensor.dtype != torch.float64 else torch.float32
-        yield call(f"of dtype {other}", tensor.to(other), "dtype")
+        if len(operator.inputs) > 1:  # a lone tensor may have any floating dtype, and be on any device
+            yield call(f"of dtype {other}", tensor.to(other), "dtype")
+            yield call("on the meta device", tensor.to("meta"), "device")
+            if tensor.device.type == "cuda":
+                yield call("on the CPU", tensor.cpu(), "device")
         yield call("of an integer dtype", tensor.to(torch.int64), "dtype")
         yield call("of a complex dtype", tensor.to(torch.complex64), "dtype")
-        yield call("that is None", None, "type")
-        yield call("on the meta device", tensor.to("meta"), "device")
-        if tensor.device.type == "cuda":
-            yield call("on the CPU", tensor.cpu(), "device")
+        if not arg.optional:
+            yield call("that is None", None, "type")
         if tensor.dim() == 2:
             yield call("with sparse layout", tensor.to_sparse(), "layout")
+    for refusal in operator.refusals:
+        yield WrongCall(refusal.what, refusal.argument, None, inputs, "attribute", refusal)
 
 
 def _sized(tensor: Tensor, shape: Shape) -> Tensor:
@@ -81,6 +99,8 @@ def message_lacks(operator: Operator, sizes: Sizes, call: WrongCall, message: st
         lacks.append(f"name the argument {call.argument!r}")
     if call.kind == "shape" and not _tells_shapes(operator, sizes, call, message):
         lacks.append("give the shape that was and the shape that should be")
+    if call.refusal is not None:
+        lacks += [f"match {pattern!r}" for pattern in call.refusal.tells if not re.search(pattern, message)]
     if call.kind in ("dtype", "device", "layout"):
         words = _words_of(call)
         if not any(re.search(rf"\b{word}\b", message, re.IGNORECASE) for word in words):

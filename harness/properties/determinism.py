@@ -24,7 +24,7 @@ from harness.judge import Property
 from harness.scenario import Call, Scenario
 from harness.scenarios import representative, smallest, tagged
 from harness.subject import Subject
-from spec.contract import Draw
+from spec.contract import Draw, TensorArg
 
 #: Calls that are compared. A result that changes in half of all calls escapes at one size one time in 2^3, and at all
 #: three sizes one time in 2^9.
@@ -91,7 +91,7 @@ def _repeats(subject: Subject, scenario: Scenario) -> None:
 def _places(subject: Subject) -> str:
     """Rotate the batch through all its places, at values whose products are exact; the figure for the report."""
     operator = subject.operator
-    if any(not arg.shape or arg.shape[0] != "batch" for arg in operator.outputs):
+    if any(arg.row_dim is None for arg in operator.outputs):
         return "not asked: some output has no row for each row of the batch"
     sizes = {**representative(operator).sizes, "batch": ROWS}
     scenario = Scenario(tuple(sizes.items()), name="exact-products")
@@ -100,13 +100,12 @@ def _places(subject: Subject) -> str:
         arg.name: draw.choice(arg.shape_for(sizes), EXACT).to(subject.dtype).to(subject.torch_device)
         for arg in operator.inputs
     }
-    rows = [arg.name for arg in operator.inputs if arg.shape and arg.shape[0] == "batch"]
 
     def outputs(shift: int) -> dict[str, Tensor]:
-        turned = tuple(t.roll(shift, 0) if name in rows else t for name, t in inputs.items())
+        turned = tuple(_turned(arg, inputs[arg.name], shift) for arg in operator.inputs)
         with torch.no_grad():
             found = subject.outputs(Call(turned, ()), scenario)
-        return {arg.name: y.roll(-shift, 0) for arg, y in zip(operator.outputs, found, strict=True)}
+        return {arg.name: _turned(arg, y, -shift) for arg, y in zip(operator.outputs, found, strict=True)}
 
     first = outputs(0)
     depends = {name: torch.zeros(y.shape, dtype=torch.bool, device=y.device) for name, y in first.items()}
@@ -115,6 +114,10 @@ def _places(subject: Subject) -> str:
             depends[name] |= bits(y) != bits(first[name])
     count, total = sum(int(mask.sum()) for mask in depends.values()), sum(mask.numel() for mask in depends.values())
     return f"the bits of {count} of {total} elements depend on it, at values whose products are exact"
+
+
+def _turned(arg: TensorArg, tensor: Tensor, shift: int) -> Tensor:
+    return tensor if arg.row_dim is None else tensor.roll(shift, arg.row_dim)
 
 
 PROPERTY = Property("determinism", "the same call gives the same bits", check)

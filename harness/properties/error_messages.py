@@ -19,7 +19,7 @@ def check(subject: Subject) -> dict[str, Any]:
     count = 0
     for call in wrong_calls(subject.operator, sizes, inputs):
         try:
-            subject.function(*call.inputs)
+            call.make(subject)
         except Exception as error:
             lacks = message_lacks(subject.operator, sizes, call, str(error))
             if lacks:

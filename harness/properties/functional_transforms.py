@@ -27,13 +27,13 @@ def check(subject: Subject) -> dict[str, Any]:
     everything = tuple(range(len(inputs)))
 
     def loss(function: Callable[..., Any]) -> Callable[..., Tensor]:
-        return lambda *args: sum((k + 1) * y.square().sum() for k, y in enumerate(_tuple(function(*args))))  # type: ignore[return-value]
+        return lambda *args: sum((y * _cotangent(y)).sum() for y in _tuple(function(*args)))  # type: ignore[return-value]
 
     transforms: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "grad": lambda f: torch.func.grad(loss(f), argnums=everything),
         "vjp": lambda f: (
             lambda *args: torch.func.vjp(lambda *a: _tuple(f(*a)), *args)[1](
-                tuple(torch.ones_like(y) for y in _tuple(f(*args)))
+                tuple(_cotangent(y) for y in _tuple(f(*args)))
             )
         ),
         "jacrev": lambda f: torch.func.jacrev(lambda *a: _tuple(f(*a)), argnums=everything),
@@ -62,6 +62,11 @@ def check(subject: Subject) -> dict[str, Any]:
 
 def _tuple(value: Any) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def _cotangent(y: Tensor) -> Tensor:
+    """Different in every element: for what normalises, the VJP of a constant one is 0, and would show nothing."""
+    return torch.linspace(1, 2, y.numel(), dtype=y.dtype, device=y.device).square().reshape(y.shape)
 
 
 def _stacked(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

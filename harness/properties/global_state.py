@@ -31,6 +31,7 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
+from harness import tampering
 from harness.errors import Failure, NoEvidence
 from harness.judge import Property
 from harness.scenario import Scenario
@@ -42,6 +43,8 @@ from harness.wrong_calls import wrong_calls
 LIMIT = 300.0
 
 _ROOT = Path(__file__).parents[2]
+#: As it was before any candidate was imported: a fresh process inherits nothing that a candidate has set.
+_ENVIRONMENT = dict(os.environ)
 
 
 class _Probe:
@@ -102,8 +105,14 @@ def _write_filters(filters: list[Any]) -> None:
     warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
+def _environment() -> dict[str, str]:
+    """But for where torch.compile keeps its cache, which torch itself puts there when it is first traced with."""
+    return {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+
+
 def _write_environment(values: dict[str, str]) -> None:
-    os.environ.clear()
+    for name in set(_environment()) - set(values):
+        del os.environ[name]
     os.environ.update(values)
 
 
@@ -168,7 +177,7 @@ def _probes(device: str) -> list[_Probe]:
         _Probe("anomaly detection", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
         _Probe("flushing of denormals", _flushes_denormals, torch.set_flush_denormal, lambda _: True),
         _Probe("warnings filters", lambda: list(warnings.filters), _write_filters),
-        _Probe("environment variables", lambda: dict(os.environ), _write_environment),
+        _Probe("environment variables", _environment, _write_environment),
         _Probe("working directory", os.getcwd, os.chdir),
         _Probe("import path", lambda: list(sys.path), lambda was: sys.path.__setitem__(slice(None), was)),
         _Probe("garbage collection", gc.isenabled, lambda was: gc.enable() if was else gc.disable()),
@@ -224,7 +233,8 @@ class _Watch:
             now, was = probe.read(), self._before[probe.name]
             if probe.name == "functions":
                 for name, value in was.items():
-                    if now.get(name, value) is not value:
+                    there = now.get(name, value)
+                    if there is not value and not tampering.wrapped_by_torch(there, value):
                         yield name, "another function", "the one that it is by itself"
             elif now != was:
                 yield probe.name, *_shortly(now, was)
@@ -308,7 +318,7 @@ def _phases(subject: Subject, scenario: Scenario, watch: _Watch) -> int:
     for wrong in wrong_calls(subject.operator, dict(scenario.sizes), inputs):
         if wrong.kind in ("shape", "dtype"):
             try:
-                subject.function(*wrong.inputs)
+                wrong.make(subject)
             except CANDIDATE_ERRORS:
                 hold(f"a refused call with {wrong.what}")
                 count += 1
@@ -325,7 +335,9 @@ def _fresh(subject: Subject) -> str:
         "operator": subject.operator.name,
         "backend": subject.backend,
         "device": subject.device,
-        **_address(subject.function),
+        "form": subject.operator.form,
+        "contract": getattr(sys.modules.get(subject.operator.forward.__module__), "__file__", None),
+        **_address(subject.raw or subject.function),
     }
     answer = json.loads(_asked(json.dumps(question)))
     if answer["changes"]:
@@ -354,8 +366,8 @@ def _address(function: Callable[..., Any]) -> dict[str, str]:
 def _asked(question: str) -> str:
     code = "from harness.properties.global_state import answer; answer()"
     # It is no test that runs there: nothing should be able to tell that it is watched.
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    kept = {name: value for name, value in _ENVIRONMENT.items() if not name.startswith("PYTEST_")}
+    path = os.pathsep.join([str(_ROOT), *filter(None, [_ENVIRONMENT.get("PYTHONPATH")])])
     try:
         run = subprocess.run(
             [sys.executable, "-c", code],
@@ -383,9 +395,13 @@ def answer() -> None:
     from harness import build, discovery  # here: discovery imports all properties
 
     question = json.load(sys.stdin)
-    operator, device = discovery.operators()[question["operator"]], question["device"]
-    scenario = smallest(operator)
-    idle = Subject(operator, question["backend"], device, torch.float32, operator.forward)
+    device, contracts = question["device"], discovery.operators()
+    if question["operator"] not in contracts:  # one that was given by its path
+        contracts = discovery.operators((Path(question["contract"]),))
+    operator = contracts[question["operator"]]
+    form = operator.in_form(question["form"])
+    scenario = smallest(form)
+    idle = Subject(form, question["backend"], device, torch.float32, form.forward)
     _warm_up(idle, scenario)
     changes: list[list[str]] = []
     watch = _Watch(device)
@@ -408,12 +424,13 @@ def answer() -> None:
     if function is None:
         print(json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"}))
         return
-    subject = Subject(operator, question["backend"], device, torch.float32, function)
+    subject = Subject(operator, question["backend"], device, torch.float32, function).in_form(form)
     if not changes:
         call = subject.realise(scenario)
         subject.gradients(call, subject.outputs(call, scenario), scenario)
         note("its first forward and backward")
-    print(json.dumps({"changes": changes, "done": "import, first forward and backward"}))
+    print(json.dumps({"changes": changes, "done": "import, first forward and backward"}), flush=True)
+    os._exit(0)  # what torch's threads do at exit, beside a CUDA context that others use too, is not asked
 
 
 PROPERTY = Property("global-state", "defaults, modes, generators, flags and functions are left as they were", check)

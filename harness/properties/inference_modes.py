@@ -39,7 +39,7 @@ def _modes(subject: Subject) -> list[_Mode]:
     inputs = [arg for arg in subject.operator.inputs if arg.differentiable]
     names = tuple(arg.name for arg in inputs)
     # What has no row for each row of the batch is a parameter.
-    data = tuple(arg.name for arg in inputs if arg.shape and arg.shape[0] == "batch")
+    data = tuple(arg.name for arg in inputs if arg.row_dim is not None)
     return [
         _Mode("under inference_mode", torch.inference_mode, names),
         _Mode("under inference_mode, with inputs made there", torch.inference_mode, (), made_inside=True),

@@ -42,7 +42,7 @@ def check(subject: Subject) -> dict[str, Any]:
     call = subject.realise(unseen)
     try:
         # The thread's stack holds the pool's own frames and the candidate's, and no frame of this suite.
-        with ThreadPoolExecutor(max_workers=1) as pool:
+        with ThreadPoolExecutor(max_workers=1, initializer=_enter, initargs=(subject,)) as pool:
             results = pool.submit(subject.function, *call.inputs).result()
     except CANDIDATE_ERRORS as error:
         raise Failure(f"forward raised {told(error)} in a thread of its own, but not elsewhere") from error
@@ -52,6 +52,11 @@ def check(subject: Subject) -> dict[str, Any]:
     tally.scenarios += 1
     tally.hold_all(unseen, expected(subject.operator, unseen, subject.dtype), results, {})
     return tally.figures()
+
+
+def _enter(subject: Subject) -> None:
+    """A new thread has no CUDA context: cuBLAS warns of that if it comes first, which is no fault of the candidate."""
+    torch.zeros(1, device=subject.torch_device)
 
 
 PROPERTY = Property("no-special-treatment", "the answer depends on the inputs' values alone", check)

@@ -60,7 +60,7 @@ def check(subject: Subject) -> dict[str, Any]:
     operator = subject.operator
     if not operator.recurrent:
         raise NotApplicable(f"no output of {operator.name} feeds an input: the contract names none in `recurrent`")
-    if any(not arg.shape or arg.shape[0] != "batch" for arg in operator.outputs):
+    if any(arg.row_dim != 0 for arg in operator.outputs):
         raise NotApplicable("runs of the reference are laid side by side as rows of a batch, which there is none of")
     scenario = Scenario.of(representative(operator))
     measure = _measure(_ByIdentity(operator), scenario, subject.dtype)
@@ -104,7 +104,7 @@ def _inputs(
     driven = {
         arg.name: draw.normal((STEPS, *arg.shape_for(sizes)), evaluate(arg.scale, sizes)).to(dtype).to(device)
         for arg in operator.inputs
-        if arg.shape and arg.shape[0] == "batch" and arg.name not in fed
+        if arg.row_dim is not None and arg.name not in fed
     }
     return initial, driven
 
@@ -156,7 +156,7 @@ def _side_by_side(
     operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
 ) -> list[Trajectory]:
     """Monte Carlo runs as so many copies of the batch: rows are independent, and each meets roundings of its own."""
-    with_rows = {arg.name for arg in operator.inputs if arg.shape and arg.shape[0] == "batch"}
+    with_rows = {arg.name for arg in operator.inputs if arg.row_dim is not None}
     copies = {k: torch.cat([v] * RUNS) if k in with_rows else v for k, v in initial.items()}
     sequences = {k: torch.cat([v] * RUNS, dim=1) for k, v in driven.items()}
     mode = Rounding(dtype, seed=0)

@@ -37,7 +37,7 @@ def _accepted(subject: Subject, call: WrongCall, grad: bool) -> str | None:
     """What the call returned, in words; None if it was refused. What the refusal says is for error-messages."""
     try:
         with torch.set_grad_enabled(grad):
-            result = subject.function(*call.inputs)
+            result = call.make(subject)
     except Exception:
         return None
     except SystemExit as error:

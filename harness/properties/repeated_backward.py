@@ -166,7 +166,7 @@ def _between_calls(tally: Tally, scenario: Scenario) -> int:
     inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
     for wrong in wrong_calls(subject.operator, dict(scenario.sizes), inputs):
         try:
-            subject.function(*wrong.inputs)
+            wrong.make(subject)
         except CANDIDATE_ERRORS:
             refused += 1
         call = subject.realise(scenario)

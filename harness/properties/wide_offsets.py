@@ -1,7 +1,13 @@
 """Elements that lie more than 2^31 apart are read where they are: no 32-bit index arithmetic overflows.
 
-The rows of a matrix are spread so that the last starts beyond element 2^31 of its storage. The storage is reserved,
-but only the rows themselves are ever touched, so on the CPU this costs a few pages of memory and not gigabytes.
+Each dimension of an input is spread in turn so that its last slice lies beyond element 2^31 of the storage. The storage
+is reserved, but only the elements themselves are ever touched, so on the CPU this costs a few pages of memory and not
+gigabytes.
+
+The last dimension is spread only where the reference makes no matrix product. Products of matrices whose columns lie so
+far apart are wrong, refused or a crash in the libraries themselves (cuBLAS on an H200; oneDNN in half types), which is
+no fault of a candidate. A product may be refused for other distances too, and an exception misleads nobody: the figures
+tell which.
 """
 
 from __future__ import annotations
@@ -9,19 +15,22 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from backends.base import CUDA
-from harness.errors import NotApplicable
+from harness.errors import Failure, NotApplicable
 from harness.judge import Property
 from harness.oracle import expected
 from harness.parity import Tally
-from harness.scenario import Call, Scenario
+from harness.scenario import Call, Scenario, realise
 from harness.scenarios import representative
-from harness.subject import Subject
+from harness.subject import CANDIDATE_ERRORS, Subject, told
+from spec.rounding import PRODUCTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Each matrix input in turn with rows more than 2^30 elements apart."""
+    """Each input of two dimensions or more in turn, with its last slice along each dimension beyond element 2^31."""
     if subject.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise NotApplicable("addresses are the same code in every dtype; the narrow ones need less memory")
     if subject.device == CUDA and torch.cuda.mem_get_info()[0] < 24 * 2**30:
@@ -29,21 +38,57 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     scenario = Scenario.of(representative(subject.operator))
     measure = expected(subject.operator, scenario, subject.dtype)
-    matrices = [k for k, arg in enumerate(subject.operator.inputs) if len(arg.shape) == 2]
-    for k in matrices:
+    last = 1 if _has_products(subject, scenario) else 0
+    ranks = [len(arg.shape) for arg in subject.operator.inputs]
+    inner = [(k, dim) for k, rank in enumerate(ranks) if rank > 1 for dim in range(rank - last)]
+    if not inner:
+        raise NotApplicable(f"no input of {subject.operator.title} has two dimensions")
+    refused = {}
+    for k, dim in inner:
         call = subject.realise(scenario)
-        rows, columns = call.inputs[k].shape
-        stride = 2**31 // (rows - 1) + 64
-        storage = torch.empty((rows - 1) * stride + columns, dtype=subject.dtype, device=subject.torch_device)
-        spread = storage.as_strided((rows, columns), (stride, 1))
-        spread.copy_(call.inputs[k].detach())
         inputs = list(call.inputs)
-        inputs[k] = spread.requires_grad_(call.inputs[k].requires_grad)
+        inputs[k] = _spread(call.inputs[k].detach(), dim).requires_grad_(call.inputs[k].requires_grad)
         call = Call(tuple(inputs), call.cotangents)
-        outputs = subject.outputs(call, scenario)
         tally.scenarios += 1
-        tally.hold_all(scenario, measure, outputs, subject.gradients(call, outputs, scenario))
-    return tally.figures()
+        try:
+            outputs = subject.outputs(call, scenario)
+            # Before backward: one that is wrong may make a gradient as large as the storage.
+            tally.hold_all(scenario, measure, outputs, {})
+            tally.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario))
+        except Failure as failure:
+            if not isinstance(failure.__cause__, CANDIDATE_ERRORS):
+                raise
+            refused[f"{subject.operator.inputs[k].name}, dimension {dim}"] = told(failure.__cause__)
+    if subject.device == CUDA:
+        torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
+    return {**tally.figures(), "refused": refused} if tally.evidence else {"refused": refused}
 
 
-PROPERTY = Property("wide-offsets", "rows more than 2^31 elements from the first are read where they are", check)
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Whether a matrix product goes by."""
+
+    seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        self.seen |= func in PRODUCTS
+        return func(*args, **(kwargs or {}))
+
+
+def _has_products(subject: Subject, scenario: Scenario) -> bool:
+    """Whether the reference multiplies matrices."""
+    call = realise(subject.operator, scenario, torch.float64)
+    with torch.no_grad(), _Watch() as watch:  # type: ignore[no-untyped-call]
+        subject.operator.forward(*call.inputs)
+    return bool(watch.seen)
+
+
+def _spread(values: Tensor, dim: int) -> Tensor:
+    """The same values, `dim` outermost in memory and its last slice more than 2^31 elements from its first."""
+    slices = values.movedim(dim, 0).contiguous()
+    stride = 2**31 // max(len(slices) - 1, 1) + 64
+    storage = torch.empty((len(slices) - 1) * stride + slices[0].numel(), dtype=values.dtype, device=values.device)
+    spread = storage.as_strided(slices.shape, (stride, *slices.stride()[1:]))
+    return spread.copy_(slices).movedim(0, dim)
+
+
+PROPERTY = Property("wide-offsets", "rows and columns 2^31 elements apart are read where they are, or refused", check)

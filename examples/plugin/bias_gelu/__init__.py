@@ -1,0 +1,1 @@
+"""gelu(input + bias) in one: its contract and two backends."""

@@ -1,0 +1,139 @@
+"""torch.compile traces the operator whole, forward and backward, and what it traced is right.
+
+A graph break, a Meta kernel that tells a wrong shape of a gradient, a backward that AOT autograd cannot trace: eager
+calls show none of them. So the operator is compiled with fullgraph=True and AOT autograd, which traces both directions
+on fake tensors, and what was traced is then run with the ordinary kernels, as by the backend `aot_eager`: no code is
+generated, and the values are held against the same allowance as any other. Each tensor of the traced graphs must have
+the shape and the dtype that its fake had. This is done with static sizes, and with dynamic=True at two sizes of the
+batch. How often the operator was compiled again is a figure: an operator that specialises is, for the second size.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.parity import Tally
+from harness.scenario import Scenario
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+#: How many rows more the second call of dynamic=True has.
+_MORE = 4
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Static, then dynamic at two sizes: outputs and gradients of each call."""
+    if subject.dtype != torch.float32:
+        raise NotApplicable("tracing is the same code in every dtype; it is judged in float32")
+    scenario = smallest(subject.operator)
+    tally = Tally(subject)
+    again = {"static": _run(tally, subject, False, [scenario])}
+    again["dynamic"] = _run(tally, subject, True, [scenario, _larger(scenario)])
+    return {**tally.figures(), "recompilations": again}
+
+
+def _larger(scenario: Scenario) -> Scenario:
+    """The same call with more rows in the batch; of an operator that has none, with more of its first size."""
+    sizes = dict(scenario.sizes)
+    symbol = "batch" if "batch" in sizes else next(iter(sizes))
+    sizes[symbol] += _MORE
+    return replace(scenario, name="larger", sizes=tuple(sizes.items()))
+
+
+def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scenario]) -> int:
+    """Hold compiled calls against their oracles; how often the operator was compiled after the first time."""
+    import torch._functorch.config as aot_config  # here: torch.compile takes seconds to import
+
+    how = f"under torch.compile(fullgraph=True, dynamic={dynamic})"
+    tracer = _Tracer()
+    torch.compiler.reset()
+    try:
+        # Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch
+        # warns of while it traces is not the candidate's doing.
+        with warnings.catch_warnings(), aot_config.patch(donated_buffer=False):
+            warnings.simplefilter("ignore")
+            tally.subject = replace(subject, function=tracer.compiled(subject.function, dynamic))
+            for scenario in scenarios:
+                try:
+                    tally.run(scenario)
+                except Failure as failure:
+                    # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                    raise Failure(f"{how}, {tracer.told() or failure}") from failure
+                if tracer.told():
+                    raise Failure(f"{how}, {tracer.told()} [{scenario.describe(subject.operator)}]")
+    finally:
+        torch.compiler.reset()
+    return tracer.graphs - 1
+
+
+class _Tracer:
+    """A backend of torch.compile: it runs the graphs of AOT autograd, and notes where a fake was not true."""
+
+    def __init__(self) -> None:
+        self.graphs = 0
+        self._untrue: list[str] = []
+
+    def told(self) -> str:
+        """The first tensor whose fake was not true; empty if all were."""
+        return next(iter(self._untrue), "")
+
+    def compiled(self, function: Callable[..., Any], dynamic: bool) -> Callable[..., Any]:
+        """The function under torch.compile. It may be anything that can be called."""
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._dynamo.exc import BackendCompilerFailed
+
+        backend = aot_autograd(fw_compiler=self._forward, bw_compiler=self._checked)
+
+        def eager(*inputs: Any) -> Any:  # torch.compile takes no partial and no instance of a class
+            return function(*inputs)
+
+        traced = torch.compile(eager, backend=backend, fullgraph=True, dynamic=dynamic)
+
+        def call(*inputs: Any) -> Any:
+            try:
+                return traced(*inputs)
+            except BackendCompilerFailed as error:  # says in its first line nothing but that
+                raise error.inner_exception from error
+
+        return call
+
+    def _forward(self, graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        self.graphs += 1
+        return self._checked(graph, inputs)
+
+    def _checked(self, graph: torch.fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
+        from torch._functorch._aot_autograd.utils import make_boxed_func
+
+        untrue = self._untrue
+
+        class Run(torch.fx.Interpreter):
+            def run_node(self, n: torch.fx.Node) -> Any:
+                result = super().run_node(n)
+                untrue.extend(_differences(str(n.target), n.meta.get("val"), result))
+                return result
+
+        boxed: Callable[..., Any] = make_boxed_func(Run(graph).run)
+        return boxed
+
+
+def _differences(target: str, fake: Any, real: Any) -> Iterable[str]:
+    """What the fake of one node's result said otherwise than the result; sizes that stand for any say nothing."""
+    fakes, reals = (value if isinstance(value, tuple | list) else (value,) for value in (fake, real))
+    for index, (one, other) in enumerate(zip(fakes, reals, strict=False)):
+        if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+            known = [(n, m) for n, m in zip(one.shape, other.shape, strict=False) if isinstance(n, int)]
+            if one.dim() != other.dim() or one.dtype != other.dtype or any(n != m for n, m in known):
+                yield (
+                    f"result {index} of {target} was {other.dtype} {tuple(other.shape)}, "
+                    f"but its Meta kernel says {one.dtype} {tuple(one.shape)}"
+                )
+
+
+PROPERTY = Property("compile", "torch.compile traces forward and backward whole, and the values are right", check)

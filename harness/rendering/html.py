@@ -1,0 +1,143 @@
+"""One HTML file that holds a whole report: it needs no network and no other file.
+
+The cells travel as JSON and are drawn when they are looked at, so that a report of 20,000 of them opens at once. Text
+of a report is never markup: Jinja escapes what stands in the page, the scripts in `page/` make text nodes and nothing
+else, and the page's own policy runs no script but the one whose digest it names.
+
+A page is a list of sections (`page/report.html.j2`), each drawn from the cells by a script or written by Jinja.
+Cells of another kind, such as timings, get a section of their own there and leave the others alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness import tables
+from harness.judge import FAIL, PASS
+from harness.rendering import charts, facts, pack
+from harness.report import Report
+
+#: In the order in which they are joined: each is a part of one script, and uses what stands before it.
+_SCRIPTS = ("data", "elements", "filter", "evidence", "matrix", "lists", "views", "main")
+_STYLES = ("theme", "layout", "parts", "print")
+#: Facts of the environment by subject. Whatever else a record has follows under its own name.
+_SUBJECTS = {
+    "Machine": ("gpu", "gpus", "architecture", "driver", "cpu", "threads", "system"),
+    "Software": ("torch", "torch_git", "cuda", "cudnn", "python"),
+    "Compilers": ("compiler", "nvcc", "flags"),
+    "Arithmetic": ("tf32",),
+    "Suite": ("commit", "dirty", "time"),
+}
+_NAMES = {
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "dirty": "local changes",
+    "gpu": "GPU",
+    "gpus": "GPUs",
+    "tf32": "TF32",
+    "torch_git": "torch's commit",
+}
+
+
+def page(report: Report) -> str:
+    """The report as a page."""
+    cells = pack.ordered(report.cells)
+    verdict, sentence = facts.outcome(report)
+    operators = facts.axis(cells, "operator")
+    script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
+    place = {cell.key: number for number, cell in enumerate(cells)}
+    payload = {
+        **pack.packed(cells),
+        "commit": report.environment["commit"],
+        "failures": [place[cell.key] for cell in facts.failures(cells)],
+        "known": facts.known("backend"),
+        "untested": list(facts.UNTESTED),
+        "views": {name: sorted(wanted) for name, wanted in tables.VIEWS.items() if wanted},
+    }
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            accuracy=_figures(charts.accuracy(cells)),
+            commit=facts.commit(report),
+            complete=report.complete,
+            tested={name: report.count(name) for name in (PASS, FAIL)},
+            drift=_figures(charts.drift(cells)),
+            environment=_facts(report.environment),
+            forms=sum(len(facts.unasked(cell)) for cell in cells),
+            holes=facts.holes(cells),
+            never_asked=facts.never_asked(cells),
+            operators=operators,
+            payload=payload,
+            place=facts.place(report),
+            policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
+            script=Markup(script),
+            sentence=sentence,
+            style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
+            time=report.environment.get("time"),
+            untested={name: report.count(name) for name in facts.UNTESTED},
+            verdict=verdict,
+        )
+    )
+
+
+def _figures(charts: charts.Charts) -> dict[str, Any]:
+    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.charts`."""
+    legend = dict.fromkeys(entry for chart in charts.drawn for entry in chart.legend)
+    return {
+        "drawn": [{**vars(chart), "svg": Markup(chart.svg)} for chart in charts.drawn],
+        "left_out": charts.left_out,
+        "legend": list(legend),
+    }
+
+
+def _facts(environment: dict[str, Any]) -> dict[str, list[tuple[str, list[tuple[str, str]]]]]:
+    """Subject -> (fact, [(part of it, its value)]). What was not recorded and what could not be found out differ."""
+    named = {name for names in _SUBJECTS.values() for name in names}
+    subjects = {**_SUBJECTS, "Other": tuple(name for name in environment if name not in named)}
+    return {
+        subject: [(_NAMES.get(name, name), _parts(environment.get(name, "not recorded"))) for name in names]
+        for subject, names in subjects.items()
+        if names
+    }
+
+
+def _parts(value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [(str(name), _word(part)) for name, part in value.items()] or [("", "none")]
+    return [("", _word(value))]
+
+
+def _word(value: Any) -> str:
+    match value:
+        case None:
+            return "not known"
+        case bool():
+            return "yes" if value else "no"
+    return str(value)
+
+
+def _part(name: str) -> str:
+    return (files(__package__) / "page" / name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader(__package__, "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
+    return made

@@ -1,0 +1,111 @@
+// One cell with all that is known of it: in the dialog that its address opens, and in the list of failures.
+const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms"]);
+const AFTER = /^(.+) after (\d+)$/;
+
+function evidence(cell, heading, folded) {
+  const figures = cell.figures;
+  const [first, ...rest] = cell.reason.split("\n");
+  const claim = payload.claims[cell.property];
+  return el("article", { class: "cell " + cell.verdict, "data-link": cell.link },
+    el("header", {}, glyph(cell.verdict),
+      el(heading, {}, cell.property),
+      el("span", { class: "verdict" }, cell.verdict),
+      el("a", { class: "where", href: cell.link }, [cell.operator, cell.backend, cell.device, cell.dtype].join(" / "))),
+    claim ? el("p", { class: "claim" }, claim) : null,
+    first ? el("p", { class: "reason" }, first) : null,
+    said(rest),
+    figures.has("seen") ? el("p", { class: "reason seen" }, el("span", { class: "muted" }, "What was seen: "), String(figures.get("seen"))) : null,
+    cell.used === null ? null : allowance(cell, figures.get("worst")),
+    ...inForms(figures).map(([form, some]) => trajectory(form, some)),
+    again(cell, figures.get("reproducer"), folded),
+    numbers(figures, term("judged in", seconds(cell.seconds))),
+    ...inForms(figures).slice(1).map(([form, some]) => el("details", { class: "form", open: !folded },
+      el("summary", {}, form), numbers(some, some.get("worst") instanceof Map ? term("worst", plain(some.get("worst"))) : null))));
+}
+
+// The lines after the first: sentences that begin with a dash, and whatever else there is, as it is.
+function said(lines) {
+  const text = lines.filter((line) => line.trim());
+  if (!text.length) return null;
+  if (text.every((line) => line.startsWith("  - "))) return el("ul", { class: "because" }, text.map((line) => el("li", {}, line.slice(4))));
+  return el("pre", { class: "log", tabindex: "0" }, lines.join("\n"));
+}
+
+function allowance(cell, fit) {
+  const left = cell.used > 1 ? "nothing left" : Math.round(100 * (1 - cell.used)) + "% left";
+  const made = el("div", { class: "allowance" }, el("h4", {}, "Allowance"), gauge(cell.used), el("span", { class: "muted" }, left));
+  if (!(fit instanceof Map) || !fit.has("tensor")) return made;
+  return el("div", {}, made, el("dl", { class: "facts" },
+    term("Tightest fit", String(fit.get("tensor")) + ", " + String(fit.get("statistic"))),
+    fit.has("seen") ? term("Error", digits(fit.get("seen")) + ", allowed " + digits(fit.get("allowed"))) : null,
+    term("Call", String(fit.get("scenario")))));
+}
+
+const term = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
+
+function trajectory(form, figures) {
+  const points = [...figures].map(([name, value]) => [AFTER.exec(name), value]).filter(([match, value]) => match && value instanceof Map);
+  if (!points.length) return null;
+  const horizon = figures.get("horizon");
+  const rows = [...grouped(points, ([match]) => match[1])].map(([state, some]) => el("tr", {},
+    el("th", { scope: "row" }, state, horizon instanceof Map && horizon.has(state) ? el("small", {}, "horizon " + horizon.get(state)) : null),
+    some.sort((a, b) => a[0][2] - b[0][2]).map(([match, value]) => el("td", { "data-label": match[2] + " steps" }, gauge(Number(value.get("error")) / Number(value.get("allowed")))))));
+  const steps = [...new Set(points.map(([match]) => Number(match[2])))].sort((a, b) => a - b);
+  return el("div", { class: "scroll" }, el("table", { class: "drift" },
+    el("thead", {}, el("tr", {}, el("th", {}, form || "state"), steps.map((count) => el("th", {}, "after " + count)))),
+    el("tbody", {}, rows)));
+}
+
+// How to see it again: alone where there is a script, and as the suite judges it in any case.
+function again(cell, reproducer, folded) {
+  const known = payload.known.includes(cell.backend);
+  const spec = typeof reproducer === "string" && /candidate='([^']*)'/.exec(reproducer);
+  const who = known ? "--backend " + quoted(cell.backend) : "--candidate " + quoted(spec ? spec[1] : cell.operator + "=FILE.py:" + cell.backend);
+  const command = "pytest tests/conformance/test_" + cell.property.replaceAll("-", "_") + ".py --operator " + quoted(cell.operator) + " " + who
+    + " --device " + quoted(cell.device) + " --dtype " + quoted(cell.dtype);
+  const commit = payload.commit ? " at commit " + payload.commit.split(/\s/).pop().slice(0, 12) : "";
+  const path = spec || !known ? " Where it names the candidate's file, put the path that it has on your machine." : "";
+  const alone = typeof reproducer === "string";
+  return el("details", { class: "again", open: !folded },
+    el("summary", {}, alone ? "Reproduce it" : "Judge it again"),
+    el("p", { class: "muted" }, "In a checkout of the suite" + commit + ". " + (alone ? "The script, saved as reproduce.py, says what is wrong and exits with 1." : "") + path),
+    alone ? code(reproducer, "Reproducer") : null, code(command, "Command"));
+}
+
+// As a shell reads it: most names need no quotes.
+const quoted = (text) => /^[\w./:=+@-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
+
+function numbers(figures, ...more) {
+  const rows = [...figures].filter(([name]) => !SHOWN.has(name) && !AFTER.test(name)).map(([name, value]) => term(name, plain(value)));
+  return el("dl", { class: "facts numbers" }, rows, more);
+}
+
+function plain(value) {
+  if (value instanceof Map) return el("ul", {}, [...value].map(([name, part]) => el("li", {}, name + ": ", plain(part))));
+  if (Array.isArray(value)) return el("span", {}, value.map((part) => words(part)).join(", "));
+  return el("span", {}, digits(value));
+}
+
+// The dialog goes from cell to cell of the filter, in the order of the list.
+function open(cell) {
+  const dialog = byId("evidence");
+  dialog.dataset.link = cell.link;
+  const order = sorted(chosen());
+  const at = order.indexOf(cell);
+  const step = (by) => el("button", {
+    type: "button", "aria-label": by < 0 ? "Previous cell" : "Next cell", disabled: at < 0 || !order[at + by],
+    onclick: () => { location.hash = order[at + by].link; },
+  }, by < 0 ? "←" : "→");
+  dialog.replaceChildren(
+    el("div", { class: "tools" }, step(-1), el("span", { class: "muted" }, at < 0 ? "" : (at + 1).toLocaleString("en") + " of " + order.length.toLocaleString("en")), step(1),
+      el("button", { type: "button", onclick: () => copy(location.href.split("#")[0] + cell.link, "Link") }, "Copy link"),
+      el("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "Close")),
+    evidence(cell, "h2"));
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  dialog.onkeydown = (event) => {
+    if (event.target.closest("pre, input") || event.altKey || event.ctrlKey || event.metaKey) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1, k: -1, j: 1 }[event.key];
+    if (by && at >= 0 && order[at + by]) { event.preventDefault(); location.hash = order[at + by].link; }
+  };
+}

@@ -1,0 +1,90 @@
+// Lists that may be long: failures with their evidence, what was not tested, and every cell.
+const COLUMNS = ["verdict", ...AXES, "used", "seconds"];
+let stopFailures = () => {}, stopUntested = () => {}, stopCells = () => {};
+
+function failures(place, some) {
+  stopFailures();
+  const bad = some.filter((cell) => cell.verdict === "fail" || cell.verdict === "no-evidence");
+  bad.sort((a, b) => (failureRank.get(a.number) ?? Infinity) - (failureRank.get(b.number) ?? Infinity) || a.number - b.number);
+  const list = el("div", { class: "cards one" });
+  place.replaceChildren(bad.length ? list : empty());
+  stopFailures = chunked(list, bad, (cell, number) => evidence(cell, "h3", number > 0), 8);
+}
+
+// The cells that share a reason, the largest group first; then forms that cells which pass leave out.
+function untested(place, some) {
+  stopUntested();
+  const open = some.filter((cell) => payload.untested.includes(cell.verdict));
+  const gaps = [...grouped(open, (cell) => cell.verdict + "\n" + cell.reason).values()].map((group) => ({ group, verdict: group[0].verdict, reason: group[0].headline, form: "" }));
+  gaps.sort((a, b) => payload.untested.indexOf(a.verdict) - payload.untested.indexOf(b.verdict) || b.group.length - a.group.length);
+  const left = some.flatMap((cell) => cell.unasked.map(([form, reason]) => ({ cell, form, reason })));
+  for (const parts of grouped(left, ({ form, reason }) => form + "\n" + reason).values()) {
+    gaps.push({ group: parts.map(({ cell }) => cell), verdict: "not-run", reason: parts[0].reason, form: parts[0].form });
+  }
+  const list = el("div", { class: "cards" });
+  place.replaceChildren(gaps.length ? list : el("p", { class: "note" }, "Every cell of this filter was tested."));
+  stopUntested = chunked(list, gaps, card, 12);
+}
+
+function card({ group, verdict, reason, form }) {
+  const link = form ? { text: searchable(form) } : { verdict, text: searchable(reason) };
+  return el("div", { class: "card gap " + verdict },
+    el("h3", {}, glyph(verdict, true), form ? "a form left out" : verdict, el("span", { class: "count" }, plural(group.length, "cell"))),
+    el("p", { class: "reason" }, (form ? form + ": " : "") + reason),
+    el("dl", {}, ["operator", "property", "backend", "device", "dtype"].map((axis) => term(axis, distinct(group, axis).join(", ")))),
+    el("a", { href: linkTo({ ...link, sort: "property" }) }, "Show them"));
+}
+
+// The words of a reason as the search reads them: a few are enough to find the others that have it.
+const searchable = (reason) => reason.split(/\s+/).slice(0, 12).join(" ");
+
+function sorted(some) {
+  const name = filter.sort;
+  if (!COLUMNS.includes(name)) return some;
+  const value = (cell) => {
+    if (name === "verdict") return payload.verdicts.indexOf(cell.verdict);
+    if (AXES.includes(name)) return payload.axes[name].indexOf(cell[name]);
+    return cell[name] ?? -1;
+  };
+  const sign = filter.down ? -1 : 1;
+  return [...some].sort((a, b) => sign * (value(a) - value(b)) || a.number - b.number);
+}
+
+function list(place, some) {
+  stopCells();
+  if (!some.length) return place.replaceChildren(empty());
+  const head = COLUMNS.map((name) => el("th", { scope: "col", "aria-sort": filter.sort === name ? (filter.down ? "descending" : "ascending") : null },
+    el("button", { type: "button", onclick: () => choose(order(name)) }, { used: "allowance used", seconds: "time" }[name] || name)));
+  const body = el("tbody", { onkeydown: along });
+  const table = el("table", { class: "list" }, el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "reason"))), body);
+  const scroll = el("div", { class: "scroll" }, table);
+  place.replaceChildren(scroll);
+  // The button stands after the table, not in it.
+  stopCells = chunked({ append: (row) => body.append(row), after: (button) => scroll.after(button) }, sorted(some), row, 60);
+}
+
+// First up, for figures first down; then the other way; then as they come.
+function order(name) {
+  const downFirst = name === "used" || name === "seconds";
+  if (filter.sort !== name) return { sort: name, down: downFirst };
+  return filter.down === downFirst ? { sort: name, down: !downFirst } : { sort: "", down: false };
+}
+
+function row(cell, number) {
+  const link = el("a", { href: cell.link, tabindex: number ? "-1" : "0", "aria-label": cell.name + ": " + cell.verdict }, glyph(cell.verdict, true), cell.verdict);
+  return el("tr", { onclick: (event) => { if (!event.target.closest("a")) location.hash = cell.link; } },
+    el("td", { class: "verdict" }, link), AXES.map((axis) => el("td", { class: axis }, cell[axis])),
+    el("td", { class: "used" }, gauge(cell.used)), el("td", { class: "seconds" }, seconds(cell.seconds)),
+    el("td", { class: "why" }, cell.headline));
+}
+
+function along(event) {
+  const here = event.target.closest("tr");
+  const to = { ArrowDown: here?.nextElementSibling, ArrowUp: here?.previousElementSibling }[event.key];
+  if (!to || !event.target.matches("a")) return;
+  event.preventDefault();
+  event.target.tabIndex = -1;
+  const link = to.querySelector("a");
+  link.tabIndex = 0;
+  link.focus();
+}

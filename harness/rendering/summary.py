@@ -1,0 +1,108 @@
+"""A report as Markdown: what is pasted into a pull request, or appended to the step summary of a workflow.
+
+Failures come first, each with its reproducer folded away; what was not tested has a section of its own. A pull
+request's comment holds 65,536 characters, so that failures are told more and more briefly beyond `ROOM`, and counted
+where even a line each is too much. Names and reasons are a candidate's words: none of them becomes markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness import tables
+from harness.judge import NO_EVIDENCE, Cell
+from harness.rendering import facts
+from harness.report import Report
+from harness.tables import plain
+
+#: Characters that the failures may take.
+ROOM = 40_000
+_MOST_GAPS = 40
+
+
+def block(text: str, language: str = "") -> str:
+    """A code block whose fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def markdown(report: Report) -> str:
+    """The summary."""
+    verdict, sentence = facts.outcome(report)
+    parts = [
+        f"## {tables.MARKS[verdict]} Conformance: {sentence}",
+        f"{facts.counted(report) or 'no cells'}.",
+        f"{plain(facts.place(report))}. Suite at {plain(facts.commit(report))}.",
+    ]
+    if not report.complete:
+        parts.append("**This report is partial: the run did not come to its end.**")
+    parts += _failures(report)
+    parts.append(f"### Table\n\n{_table(report)}")
+    parts += _gaps(report)
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(report: Report) -> str:
+    legend = ", ".join(f"{mark} {verdict}" for verdict, mark in tables.MARKS.items())
+    _, _, table = tables.markdown(report).partition("\n\n")
+    return f"Numbers count dtypes: {legend}.\n\n{table.rstrip()}"
+
+
+def _failures(report: Report) -> Iterator[str]:
+    bad = [*facts.failures(report.cells), *(cell for cell in report.cells if cell.verdict == NO_EVIDENCE)]
+    if not bad:
+        return
+    yield f"### Failures\n\n{len(bad)} cells failed or have no evidence."
+    room = ROOM
+    for number, cell in enumerate(bad):
+        told = _failure(cell)
+        if len(told) > room:
+            yield from _briefly(bad[number:], room)
+            return
+        room -= len(told)
+        yield told
+
+
+def _who(cell: Cell) -> str:
+    return plain(f"{cell.property}: {cell.operator} / {cell.backend} / {cell.device} / {cell.dtype}")
+
+
+def _failure(cell: Cell) -> str:
+    parts = [f"<details><summary>{tables.MARKS[cell.verdict]} <b>{_who(cell)}</b></summary>", block(cell.reason)]
+    if isinstance(cell.figures.get("reproducer"), str):
+        parts.append("This shows it alone:\n\n" + block(cell.figures["reproducer"], "python"))
+    return "\n\n".join([*parts, "</details>"])
+
+
+def _briefly(cells: Sequence[Cell], room: int) -> Iterator[str]:
+    lines = []
+    for number, cell in enumerate(cells):
+        line = f"- {tables.MARKS[cell.verdict]} {_who(cell)}: {plain(cell.reason.splitlines()[0][:200])}"
+        room -= len(line) + 1
+        if room < 0:
+            lines.append(f"- and {len(cells) - number} more, which are in the JSON report")
+            break
+        lines.append(line)
+    yield "\n".join(lines)
+
+
+def _gaps(report: Report) -> Iterator[str]:
+    found = facts.gaps(report.cells)
+    missing = facts.never_asked(report.cells)
+    if not found and not missing:
+        return
+    lines = ["### What was not tested", ""]
+    for gap in found[:_MOST_GAPS]:
+        what = "; ".join(", ".join(gap.names(axis)) for axis in ("property", "backend", "device", "dtype"))
+        reason = plain(gap.reason.splitlines()[0])
+        which = f"{len(gap.cells)} {gap.verdict}" + (f" in the form {plain(gap.form)}" if gap.form else "")
+        lines.append(f"- {tables.MARKS[gap.verdict]} {which}: {reason} ({plain(what)})")
+    if len(found) > _MOST_GAPS:
+        lines.append(f"- and {len(found) - _MOST_GAPS} more reasons, which are in the JSON report")
+    lines += [f"- never asked in this run: {axis} {plain(', '.join(names))}" for axis, names in missing.items()]
+    holes = facts.holes(report.cells)
+    if holes:
+        lines.append(f"- {holes} combinations of what this report names have no cell")
+    yield "\n".join(lines)

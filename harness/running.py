@@ -1,0 +1,19 @@
+"""Run the suite from anywhere: `python -m harness judge` and `python -m harness bench` are pytest with this plugin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_SUITE = Path(__file__).parent / "suite"
+
+
+def run(file: str, options: Sequence[str]) -> int:
+    """pytest on a file of the suite, with pytest's own exit code. `options` are those of pytest and of the plugin."""
+    own = ["-p", "harness.plugin", "--import-mode=importlib", "-c", str(_SUITE / "pytest.ini"), "-q", "--no-header"]
+    # Where the suite is installed is no place to write to, and what is there is no configuration of the user's.
+    where = ["--rootdir", str(Path.cwd()), "-p", "no:cacheprovider"]
+    # A process of its own: pytest wants to be there before what it watches is imported.
+    return subprocess.call([sys.executable, "-m", "pytest", *own, *where, str(_SUITE / file), *options])
