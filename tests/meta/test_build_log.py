@@ -92,7 +92,8 @@ def test_removed_apis_fail_with_the_log_of_the_compiler(tmp_path: Path, conforma
     body = 'AT_DISPATCH_FLOATING_TYPES(x.type(), "op", [&] { (void)x.data<scalar_t>(); }); return x;'
     (folder / "lltm.cpp").write_text("#include <ATen/Dispatch.h>" + _SOURCE.format(name="lltm", body=body))
     report = tmp_path / "report.json"
-    options = ["--backend-path", folder, "--backend", "of-2018", "--dtype", "float32", "--report", report]
+    options = ["--backend-path", folder, "--backend", "of-2018", "--operator", "lltm", "--dtype", "float32"]
+    options += ["--report", report]
     run = conformance("forward_parity vjp_parity", *options)
     assert run.returncode == 1, run.stdout
     cells = {cell.property: cell for cell in Report.read(report).cells}

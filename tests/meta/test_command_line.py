@@ -187,9 +187,12 @@ def test_show_draws_merges_and_tells_what_failed(python: Run, judged: tuple[Repo
         ("{", "is not JSON"),
         ("[]", "has schema 'list', but should have 1"),
         ('{"schema": 99}', "has schema 99, but should have 1"),
-        ('{"schema": 1, "environment": {}, "complete": true, "cells": []}', "its environment lacks torch, python, gpu"),
-        ('{"schema": 1, "environment": {}, "complete": true, "cells": [{}]}', "is not a report of this suite"),
-        ('{"schema": 1, "environment": {}, "complete": true, "cells": [3]}', "is not a report of this suite"),
+        ('{"schema": 1, "environment": {}, "complete": true, "cells": []}', "environment lacks torch, python, gpu"),
+        (
+            '{"schema": 1, "environment": {}, "complete": true, "cells": [{}]}',
+            "cells[0] lacks operator, backend, device",
+        ),
+        ('{"schema": 1, "environment": {}, "complete": true, "cells": [3]}', "cells[0] was 3, but should be an object"),
     ],
 )
 def test_show_says_in_a_sentence_what_is_wrong_with_a_report(

@@ -13,7 +13,9 @@ from backends.base import PythonFunction
 from harness import discovery
 from harness.discovery import all_backends, backend, candidate, operator, operators, require_device
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
+from harness.judge import DECLARED, FAIL, NOT_RUN
 from harness.options import Selection, slots
+from harness.properties import all_properties
 
 BACKEND = "from backends.base import Backend\nBACKEND = Backend('a test', devices=('cpu',))\n"
 LLTM = "from backends.base import PythonFunction\nIMPLEMENTATION = PythonFunction(lambda *inputs: inputs)\n"
@@ -99,6 +101,7 @@ def test_two_backends_of_one_name_are_told(tmp_path: Path) -> None:
         ("def (", "does not import: SyntaxError"),
         ("", r"mine/__init__\.py has BACKEND = None, but should set BACKEND = Backend\(\.\.\.\)"),
         (BACKEND.replace("('cpu',)", "('gpu',)"), "devices holds 'gpu'; a device is one of cpu, cuda"),
+        (BACKEND.replace(")\n", ", absent={'lltm': ' '})\n"), "there is no 'lltm', but the reason is empty"),
     ],
 )
 def test_a_backend_that_cannot_be_used_is_broken(tmp_path: Path, init: str, says: str) -> None:
@@ -121,6 +124,51 @@ def test_an_implementation_that_cannot_be_used_is_broken(tmp_path: Path, lltm: s
     for _ in range(2):
         with pytest.raises(Broken, match=says):
             slot.subject()
+
+
+def test_a_missing_package_is_not_run_and_names_the_way_out(tmp_path: Path) -> None:
+    lltm = "from backends.base import MissingDependency\nIMPLEMENTATION = MissingDependency('no_such_kernels')\n"
+    path = _folder(tmp_path / "mine", lltm=lltm)
+    (slot,) = slots(Selection(("lltm",), ("mine",), ("cpu",), ("float32",), backend_paths=(path,)))
+    cell = slot.judge(all_properties()["forward-parity"])
+    assert (cell.verdict, cell.reason) == (
+        NOT_RUN,
+        "no_such_kernels is not installed: pip install no_such_kernels",
+    )
+
+
+NO_LLTM = BACKEND.replace(")\n", ", absent={'lltm': 'nobody asked'})\n")
+
+
+def test_an_operator_that_is_absent_on_purpose_is_declared_for_every_property(tmp_path: Path) -> None:
+    path = _folder(tmp_path / "mine", init=NO_LLTM)
+    (path / "lltm.py").unlink()
+    chosen = Selection(("lltm", "mlp"), ("mine",), ("cpu",), ("float32",), backend_paths=(path,))
+    lltm, mlp = slots(chosen)
+    for property in all_properties().values():
+        cell = lltm.judge(property)
+        assert (cell.verdict, cell.reason) == (DECLARED, "nobody asked")
+        cell = mlp.judge(property)
+        assert (cell.verdict, cell.reason) == (NOT_RUN, "mine does not implement mlp")
+
+
+def test_an_operator_that_is_declared_absent_and_there_is_broken(tmp_path: Path) -> None:
+    path = _folder(tmp_path / "mine", init=NO_LLTM)
+    (slot,) = slots(Selection(("lltm",), ("mine",), ("cpu",), ("float32",), backend_paths=(path,)))
+    cell = slot.judge(all_properties()["sizes"])
+    assert cell.verdict == FAIL
+    assert "mine declares that it has no lltm (nobody asked), but it has: remove the declaration" in cell.reason
+
+
+def test_a_shipped_backend_tells_why_an_operator_is_absent() -> None:
+    with pytest.raises(Unavailable, match="backend 'cuda-accessor' has no 'lltm_sequence': its kernels would be"):
+        discovery.load_function("lltm_sequence", "cuda-accessor", "cuda-emulated")
+
+
+def test_every_operator_is_there_or_absent_on_purpose() -> None:
+    for name, found in all_backends().items():
+        holes = [each for each in operators() if each not in found.backend.absent and not found.implementation(each)]
+        assert not holes, f"{name} lacks {holes} and gives no reason"
 
 
 def test_a_candidate_is_a_file_or_a_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell, Property, judge
 from harness.subject import Subject
 from spec.lltm import OPERATOR
-from tests.meta.honest import Cell as HonestCell
+from tests.meta.honest.lltm import Cell as HonestCell
 from tests.meta.zoo import judged
 
 

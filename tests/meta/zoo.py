@@ -1,21 +1,24 @@
 """The zoo: faults that the suite must catch, and controls that it must leave alone.
 
 A fault is one class or function, one lie, one docstring, with the property that is meant to catch it and a pattern
-that its failure must match, so that it is caught for the right reason. `tests/meta/faults` holds them by kind.
+that its failure must match, so that it is caught for the right reason. `tests/meta/faults/OPERATOR/KIND.py` holds them,
+`tests/meta/controls/OPERATOR/KIND.py` (or `OPERATOR.py`) the controls.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from harness.discovery import operator
+from harness.drawing import PLAN
 from harness.judge import Cell, judge
 from harness.properties import all_properties
 from harness.subject import Subject
@@ -23,9 +26,13 @@ from harness.subject import Subject
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong implementation. `defects` are numbers of published defects that it stands for."""
+    """A wrong implementation. `defects` are numbers of published defects that it stands for.
+
+    `examples` is how many calls hypothesis has to draw to find it almost surely; None for as many as anybody draws.
+    """
 
     name: str
+    operator: str
     lie: str
     kind: str
     function: Callable[..., Any]
@@ -33,15 +40,28 @@ class Fault:
     says: str
     dtype: torch.dtype
     defects: tuple[int, ...] = ()
+    examples: int | None = None
+
+    @property
+    def id(self) -> str:
+        """`lltm-math-AddsTheBiasTwice`."""
+        return f"{self.operator}-{self.kind}-{self.name}"
 
 
 @dataclass(frozen=True)
 class Control:
-    """A right implementation that goes about it in another way."""
+    """A right implementation that goes about it in another way. `gives_up` are properties that it does not hold."""
 
     name: str
+    operator: str
     truth: str
     function: Callable[..., Any]
+    gives_up: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """`lltm-two_products`."""
+        return f"{self.operator}-{self.name}"
 
 
 FAULTS: list[Fault] = []
@@ -54,35 +74,74 @@ def _callable(thing: Any) -> Callable[..., Any]:
 
 
 def fault(
-    caught_by: str, says: str, *, dtype: torch.dtype = torch.float32, defects: tuple[int, ...] = ()
+    caught_by: str,
+    says: str,
+    *,
+    dtype: torch.dtype = torch.float32,
+    defects: tuple[int, ...] = (),
+    examples: int | None = None,
 ) -> Callable[[Any], Any]:
     """Register a class (its instance is the implementation) or a function as a fault; `says` is a pattern."""
 
     def register(thing: Any) -> Any:
-        kind = thing.__module__.rpartition(".")[2]
+        *_, operator, kind = thing.__module__.split(".")
         lie = inspect.cleandoc(thing.__doc__).splitlines()[0]
-        FAULTS.append(Fault(thing.__name__, lie, kind, _callable(thing), caught_by, says, dtype, defects))
+        made = _callable(thing)
+        FAULTS.append(Fault(thing.__name__, operator, lie, kind, made, caught_by, says, dtype, defects, examples))
         return thing
 
     return register
 
 
-def control(thing: Any) -> Any:
-    """Register a class or a function as a control."""
-    CONTROLS.append(Control(thing.__name__, inspect.cleandoc(thing.__doc__).splitlines()[0], _callable(thing)))
+def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> Any:
+    """Register a class or a function as a control. `gives_up` says which properties it does not hold, and why."""
+    if thing is None:
+        return lambda later: control(later, gives_up=gives_up)
+    operator = thing.__module__.partition(".controls.")[2].partition(".")[0]
+    truth = inspect.cleandoc(thing.__doc__).splitlines()[0]
+    CONTROLS.append(Control(thing.__name__, operator, truth, _callable(thing), gives_up or {}))
     return thing
 
 
 def load() -> None:
     """Import every file of faults and controls, once."""
-    import tests.meta.faults as package
+    for folder in ("faults", "controls"):
+        for path in sorted((Path(__file__).parent / folder).rglob("*.py")):
+            parts = path.relative_to(Path(__file__).parent).with_suffix("").parts
+            importlib.import_module(".".join(("tests.meta", *parts)))
 
-    for info in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{info.name}")
-    importlib.import_module("tests.meta.controls")
+
+def faults(of: str) -> list[Fault]:
+    """The faults of an operator."""
+    load()
+    return [fault for fault in FAULTS if fault.operator == of]
 
 
-def judged(function: Callable[..., Any], property: str, dtype: torch.dtype) -> Cell:
-    """The cell of one property for a candidate on the CPU."""
-    subject = Subject(operator("lltm"), getattr(function, "__name__", "candidate"), "cpu", dtype, function)
-    return judge(subject, all_properties()[property])
+def controls(of: str) -> list[Control]:
+    """The controls of an operator."""
+    load()
+    return [control for control in CONTROLS if control.operator == of]
+
+
+@contextmanager
+def drawing(examples: int | None) -> Iterator[None]:
+    """Let hypothesis draw at least so many calls."""
+    before = PLAN.examples
+    PLAN.examples = max(before, examples or 0)
+    try:
+        yield
+    finally:
+        PLAN.examples = before
+
+
+def judged(
+    function: Callable[..., Any],
+    property: str,
+    dtype: torch.dtype,
+    of: str = "lltm",
+    examples: int | None = None,
+) -> Cell:
+    """The cell of one property for a candidate on the CPU; `of` is the operator."""
+    subject = Subject(operator(of), getattr(function, "__name__", "candidate"), "cpu", dtype, function)
+    with drawing(examples):
+        return judge(subject, all_properties()[property])

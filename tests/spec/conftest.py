@@ -27,7 +27,7 @@ def _families(operator: Operator, case: Case) -> list[Family]:
 
 def _operators() -> list[Operator]:
     modules = [importlib.import_module(f"spec.{module.name}") for module in pkgutil.iter_modules(spec.__path__)]
-    return [module.OPERATOR for module in modules if hasattr(module, "OPERATOR")]
+    return [form for module in modules if hasattr(module, "OPERATOR") for form in module.OPERATOR.every_form()]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     wanted = set(metafunc.fixturenames)
     if {"operator", "case", "family"} <= wanted:
         scenarios = [
-            pytest.param(operator, case, family, id=f"{operator.name}-{case.name}-{family.name}")
+            pytest.param(operator, case, family, id=f"{operator.title}-{case.name}-{family.name}")
             for operator in _operators()
             for case in operator.cases
             if case.tags & {"size", "small"}
@@ -44,11 +44,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("operator", "case", "family"), scenarios)
     elif {"operator", "small_case"} <= wanted:
         scenarios = [
-            pytest.param(operator, case, id=f"{operator.name}-{case.name}")
+            pytest.param(operator, case, id=f"{operator.title}-{case.name}")
             for operator in _operators()
             for case in operator.cases
             if "small" in case.tags
         ]
         metafunc.parametrize(("operator", "small_case"), scenarios)
     elif "operator" in wanted:
-        metafunc.parametrize("operator", _operators(), ids=lambda operator: operator.name)
+        metafunc.parametrize("operator", _operators(), ids=lambda operator: operator.title)

@@ -7,32 +7,32 @@ taken by mpmath's numerical differentiation, so that no formula of the closed fo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
-import mpmath
 import pytest
 import torch
 from torch import Tensor
 
 from spec import lltm
-from spec.contract import Case, Draw, Family
-
-mp = mpmath.MPContext()
-mp.dps = 50
-
-EPS = torch.finfo(torch.float64).eps
-TINY = torch.finfo(torch.float64).tiny
-
-#: Roundings that an element may be off.
-ROUNDINGS = 4
+from spec.contract import Case, Family
+from tests.spec.fifty_digits import (
+    EPS,
+    ROUNDINGS,
+    TINY,
+    Matrix,
+    Row,
+    Vjp,
+    agrees,
+    disagreements,
+    drawn,
+    exact,
+    finite,
+    mp,
+    small,
+)
 
 #: Pre-activations at which implementations go wrong: the kink of elu, what 1 + z loses, the overflow of exp.
 HARD = (0.0, -1e-300, -1e-17, -1e-3, 1.0, -30.0, -800.0, 800.0)
-
-Row = list[Any]
-Matrix = list[Row]
-Vjp = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[Tensor, ...]]
 
 
 def sigmoid(z: Any) -> Any:
@@ -57,11 +57,6 @@ def cell_slopes(point: Row, g_h: Any, g_c: Any) -> Row:
         return g_h * new_h + g_c * new_cell
 
     return [mp.diff(weighted, tuple(point), tuple(int(i == j) for j in range(4))) for i in range(4)]
-
-
-def exact(tensor: Tensor) -> Matrix:
-    """A matrix of 50-digit numbers with the tensor's values; a vector becomes one row."""
-    return [[mp.mpf(value) for value in row] for row in torch.atleast_2d(tensor).tolist()]
 
 
 def lltm_exactly(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> dict[str, Matrix]:
@@ -95,48 +90,10 @@ def lltm_exactly(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> 
     }
 
 
-def lltm_in_float64(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...], vjp: Vjp) -> dict[str, Tensor]:
-    """The same names, from the law."""
-    new_h, new_cell = lltm.forward(*inputs)
-    gradients = zip(("d_input", "d_weights", "d_bias", "d_old_h", "d_old_cell"), vjp(inputs, cotangents), strict=True)
-    return {**lltm.intermediates(*inputs), "new_cell": new_cell, "new_h": new_h, **dict(gradients)}
-
-
-def disagreements(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...], vjp: Vjp) -> dict[str, float]:
-    """For each name the greatest error, in roundings of the tensor's largest element, or of 1 if that is larger."""
-    expected = lltm_exactly(inputs, cotangents)
-    units = {}
-    for name, actual in lltm_in_float64(inputs, cotangents, vjp).items():
-        if actual.numel() == 0:
-            continue
-        pairs = [
-            (x, y) for xs, ys in zip(exact(actual), expected[name], strict=True) for x, y in zip(xs, ys, strict=True)
-        ]
-        largest = max(1, *(abs(y) for _, y in pairs))
-        units[name] = float(max(abs(x - y) for x, y in pairs) / (EPS * largest))
-    return units
-
-
-def drawn(case: Case, family: Family) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Inputs and cotangents."""
-    draw = Draw(0)
-    inputs = tuple(family.make(case.sizes, draw, torch.float64).values())
-    return inputs, (draw.normal(tuple(inputs[3].shape)), draw.normal(tuple(inputs[4].shape)))
-
-
-def agrees(units: dict[str, float]) -> bool:
-    """Whether every error is within the allowance; a NaN is not."""
-    return all(unit <= ROUNDINGS for unit in units.values())
-
-
-FINITE = [lltm.OPERATOR.family("normal"), *(f for f in lltm.OPERATOR.families if f.name != "non-finite")]
-SMALL = [case for case in lltm.OPERATOR.cases if "small" in case.tags]
-
-
-@pytest.mark.parametrize("value_family", FINITE, ids=lambda family: family.name)
-@pytest.mark.parametrize("lltm_case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("value_family", finite(lltm.OPERATOR), ids=lambda family: family.name)
+@pytest.mark.parametrize("lltm_case", small(lltm.OPERATOR), ids=lambda case: case.name)
 def test_the_law_is_right(lltm_case: Case, value_family: Family) -> None:
-    units = disagreements(*drawn(lltm_case, value_family), lltm.vjp)
+    units = disagreements(lltm.OPERATOR, lltm_exactly, *drawn(lltm.OPERATOR, lltm_case, value_family), lltm.vjp)
     assert agrees(units), units
 
 
@@ -199,5 +156,5 @@ def with_slope_0_at_the_kink(inputs: tuple[Tensor, ...], cotangents: tuple[Tenso
     ],
 )
 def test_a_wrong_gradient_is_rejected(wrong: Vjp, name: str) -> None:
-    inputs, cotangents = drawn(lltm.OPERATOR.case("small"), lltm.OPERATOR.family(name))
-    assert not agrees(disagreements(inputs, cotangents, wrong))
+    call = drawn(lltm.OPERATOR, lltm.OPERATOR.case("small"), lltm.OPERATOR.family(name))
+    assert not agrees(disagreements(lltm.OPERATOR, lltm_exactly, *call, wrong))

@@ -22,24 +22,38 @@ def largest(tensor: Tensor) -> float:
     return float(tensor.abs().max()) if tensor.numel() else 0.0
 
 
+def by_autograd(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> dict[str, Tensor]:
+    """The gradient of each differentiable input, by its name."""
+    leaves = {arg.name: t.clone().requires_grad_() for arg, t in zip(operator.inputs, inputs, strict=True)}
+    wanted = {arg.name: leaves[arg.name] for arg in operator.inputs if arg.differentiable}
+    # An output of no steps, say, depends on no input.
+    pairs = zip(operator.forward(*leaves.values()), cotangents, strict=True)
+    outputs, gs = zip(*((y, g) for y, g in pairs if y.requires_grad), strict=True)
+    found = torch.autograd.grad(outputs, [*wanted.values()], gs, allow_unused=True, materialize_grads=True)
+    return dict(zip(wanted, found, strict=True))
+
+
 def disagreements(operator: Operator, vjp: Vjp, case: Case, family: Family) -> dict[str, float]:
-    """For each input, the greatest distance of `vjp` from autograd, in roundings of the largest element or of 1."""
+    """For each input, the greatest distance of `vjp` from autograd, in roundings.
+
+    One rounding is that of the largest element or of 1, and what autograd's own gradient changes by where each element
+    of the inputs is rounded once: where that is large, the gradient is ill-conditioned, and no formula could do better.
+    """
     draw = Draw(0)
     inputs = tuple(family.make(case.sizes, draw, torch.float64).values())
-    for arg, tensor in zip(operator.inputs, inputs, strict=True):
-        tensor.requires_grad_(arg.differentiable)
-    outputs = operator.forward(*inputs)
-    cotangents = tuple(draw.normal(tuple(output.shape)) for output in outputs)
-    wanted = [tensor for tensor in inputs if tensor.requires_grad]
-    expected = iter(torch.autograd.grad(outputs, wanted, cotangents, allow_unused=True, materialize_grads=True))
+    cotangents = tuple(draw.normal(tuple(output.shape)) for output in operator.forward(*inputs))
+    expected = by_autograd(operator, inputs, cotangents)
+    rounded = tuple(t * (1 + EPS * draw.choice(tuple(t.shape), (-1.0, 1.0))) for t in inputs)
+    nearby = by_autograd(operator, rounded, cotangents)
 
     units = {}
     with torch.no_grad():
         for arg, actual in zip(operator.inputs, vjp(inputs, cotangents), strict=True):
             if arg.differentiable:
-                reference = next(expected)
+                reference = expected[arg.name]
                 assert actual.shape == reference.shape, f"d_{arg.name}"
-                units[arg.name] = largest(actual - reference) / (EPS * max(1.0, largest(reference)))
+                rounding = EPS * max(1.0, largest(reference)) + largest(nearby[arg.name] - reference)
+                units[arg.name] = largest(actual - reference) / rounding
     return units
 
 

@@ -6,8 +6,9 @@
     court.py          judges one mutant in a forked child of a warm parent
     runner.py         the run: build, judge, ask again
     account.py        scores, the ledger, tables and JSON
+    document.py       the tables of docs/mutation.md, from the JSON
     zoo_score.py      the hand-written faults and controls, by the same court
-    equivalents.toml  survivors that no test can kill, each with its reason
+    equivalents.toml  the ledger: what nothing can notice, or nothing without a GPU, each with its reason
 
 `python -m tests.meta.mutation --help`.
 """

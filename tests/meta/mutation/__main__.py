@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 from harness import tables
 from harness.errors import UnknownName
 from harness.properties import all_properties
-from tests.meta.mutation import account, runner
+from tests.meta.mutation import account, document, runner
 from tests.meta.mutation.runner import Options
 
 
 def main(arguments: list[str]) -> int:
     """1 where the score is too low, the ledger is stale or something right is rejected."""
     parser = argparse.ArgumentParser(prog="python -m tests.meta.mutation", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="every mutant; by default some are drawn, always the same")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="every mutant, also those that the ledger explains; by default some are drawn, always the same",
+    )
     parser.add_argument(
         "--only", action="append", default=[], metavar="PATTERN", help="mutants whose «id new-line» matches"
     )
@@ -26,9 +31,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-zoo", action="store_true", help="leave the hand-written faults and controls out")
     parser.add_argument("--no-sanitize", action="store_true", help="do not judge survivors under AddressSanitizer")
     parser.add_argument("--report", type=Path, default=Path("reports/mutation.json"), metavar="FILE")
+    parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw docs/mutation.md from a report; run nothing")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     console = tables.console(sys.stdout)
+    if chosen.draw:
+        page = document.DOCUMENT.read_text()
+        document.DOCUMENT.write_text(document.insert(json.loads(chosen.draw.read_text()), page))
+        return 0
     if chosen.serve:
         runner.serve()
         return 0

@@ -14,8 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness import environment
+from harness.properties import all_properties
 from harness.report import jsonable
-from tests.meta.mutation.court import KILLED, STILLBORN, SURVIVED, Hearing, Outcome
+from tests.meta.mutation.court import EXPLAINED, KILLED, STILLBORN, SURVIVED, Hearing, Outcome
 from tests.meta.mutation.operators import Mutant
 from tests.meta.mutation.sources import SOURCES, Source
 
@@ -24,26 +25,46 @@ LEDGER = Path(__file__).with_name("equivalents.toml")
 REQUIRED = 0.95
 
 
+#: Kinds of entries in the ledger: no test can notice the mutant, or none on a machine without a GPU.
+EQUIVALENT, GPU_ONLY = KINDS = ("equivalent", "gpu-only")
+
+
 @dataclass(frozen=True)
-class Equivalent:
-    """A line of the ledger: a mutant that no test can notice, and why."""
+class Entry:
+    """A line of the ledger: a mutant that is not noticed here, and why. On a GPU, `seen_by` notices it."""
 
     file: str
     before: str
     after: str
     reason: str
+    seen_by: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
         return self.file, self.before, self.after
 
+    @property
+    def kind(self) -> str:
+        return GPU_ONLY if self.seen_by else EQUIVALENT
 
-def read_ledger(path: Path = LEDGER) -> list[Equivalent]:
-    """Raises ValueError for a line without a reason, and for two on one mutant."""
-    entries = [Equivalent(**row) for row in tomllib.loads(path.read_text()).get("equivalent", [])]
-    for entry in entries:
-        if len(entry.reason.split()) < 4:
-            raise ValueError(f"{path}: the entry for {entry.file}, {entry.after!r}, should give a reason")
+
+def read_ledger(path: Path = LEDGER) -> list[Entry]:
+    """Raises ValueError for a line without a reason, for one in the wrong section, and for two on one mutant."""
+    sections = tomllib.loads(path.read_text())
+    if unknown := set(sections) - set(KINDS):
+        raise ValueError(f"{path}: unknown section {', '.join(unknown)}, but should be {' or '.join(KINDS)}")
+    entries = []
+    for kind, rows in sections.items():
+        for row in rows:
+            entry = Entry(**row)
+            if len(entry.reason.split()) < 4:
+                raise ValueError(f"{path}: the entry for {entry.file}, {entry.after!r}, should give a reason")
+            if entry.kind != kind or entry.seen_by not in ("", *all_properties()):
+                raise ValueError(
+                    f"{path}: the entry for {entry.file}, {entry.after!r}, has seen_by = {entry.seen_by!r}, but should "
+                    f"name a property in {GPU_ONLY} and nothing in {EQUIVALENT}"
+                )
+            entries.append(entry)
     if len({entry.key for entry in entries}) != len(entries):
         raise ValueError(f"{path}: two entries are about one mutant")
     return entries
@@ -58,7 +79,7 @@ class Case:
     hosts: list[str]
     outcome: Outcome | None = None
     host: str = ""
-    equivalent: str = ""
+    entry: Entry | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -85,6 +106,14 @@ class Account:
             for case in self.cases
         )
 
+    def explained(self, kind: str, group: str | None = None) -> list[Case]:
+        """What the ledger explains, whether it was judged and survives or was not judged."""
+        return [
+            case
+            for case in self.cases
+            if case.entry is not None and case.entry.kind == kind and group in (None, case.source.group)
+        ]
+
     def follow_up(self, group: str | None = None) -> list[Case]:
         """Survivors that the ledger does not explain."""
         return [
@@ -92,13 +121,14 @@ class Account:
             for case in self.cases
             if case.outcome is not None
             and case.outcome.status == SURVIVED
-            and not case.equivalent
+            and case.entry is None
             and group in (None, case.source.group)
         ]
 
     def score(self, group: str | None = None) -> float:
-        """killed / (killed + survivors that are not equivalent); 1 where there is nothing to notice."""
-        killed, missed = self.count(KILLED, group), len(self.follow_up(group))
+        """killed / (killed + what is not equivalent and was not killed here); 1 where there is nothing to notice."""
+        killed = self.count(KILLED, group)
+        missed = len(self.follow_up(group)) + len(self.explained(GPU_ONLY, group))
         return killed / (killed + missed) if killed + missed else 1.0
 
     @property
@@ -118,23 +148,33 @@ class Account:
         return found
 
 
-def hold_against_ledger(account: Account, ledger: Sequence[Equivalent]) -> None:
+def explain(cases: Sequence[Case], ledger: Sequence[Entry]) -> None:
+    """Say of each mutant that the ledger knows that it is explained: it need not be judged."""
+    entries = {entry.key: entry for entry in ledger}
+    for case in cases:
+        if case.key in entries:
+            case.entry = entries[case.key]
+            case.outcome = Outcome(case.mutant.id, EXPLAINED, message=case.entry.reason)
+
+
+def hold_against_ledger(account: Account, ledger: Sequence[Entry]) -> None:
     """Explain survivors by the ledger, and note its lines that are not true any more."""
-    judged = {case.key: case for case in account.cases}
     everything = {
         (mutant.file, mutant.before, mutant.after) for source in SOURCES for mutant in source.drawn(everything=True)[0]
     }
     for entry in ledger:
-        case = judged.get(entry.key)
         if entry.key not in everything:
             account.stale.append(f"{entry.file} has no mutant {entry.after!r} any more")
-        elif case is not None and case.outcome is not None and case.outcome.status == SURVIVED:
-            case.equivalent = entry.reason
-        elif case is not None and case.outcome is not None:
-            account.stale.append(
-                f"{case.mutant.id}, {entry.after!r}, is called equivalent, but was {case.outcome.status} "
-                f"by {case.outcome.by}: {case.outcome.message}"
-            )
+        for case in account.cases:
+            if case.key != entry.key or case.outcome is None:
+                continue
+            if case.outcome.status in (SURVIVED, EXPLAINED):
+                case.entry = entry
+            else:
+                account.stale.append(
+                    f"{case.mutant.id}, {entry.after!r}, is called {entry.kind}, but was {case.outcome.status} "
+                    f"by {case.outcome.by}: {case.outcome.message}"
+                )
 
 
 # What is said of it ---------------------------------------------------------------------------------------------------
@@ -162,20 +202,21 @@ def show(console: Console, account: Account) -> None:
         outcome = case.outcome
         assert outcome is not None
         by = f"{outcome.by} ({outcome.dtype})" if outcome.status == KILLED else outcome.status
-        style = {KILLED: "", STILLBORN: "dim", SURVIVED: "yellow" if case.equivalent else "bold red"}[outcome.status]
+        style = {KILLED: "", STILLBORN: "dim"}.get(outcome.status, "yellow" if case.entry else "bold red")
+        by = case.entry.kind if case.entry else by
         table.add_row(case.mutant.id, escape(_short(case.mutant)), escape(by), f"{outcome.seconds:.1f}", style=style)
     console.print(table)
     _show_scores(console, account)
-    survivors = [case for case in account.cases if case.outcome is not None and case.outcome.status == SURVIVED]
+    survivors = [case for case in account.cases if case.entry is not None] + account.follow_up()
     if survivors:
-        console.print("\n[bold]Survivors[/]")
+        console.print("\n[bold]Survivors, and what the ledger explains[/]")
     for case in survivors:
         console.print(
             f"  {case.mutant.id}\n    - {case.mutant.before}\n    + {case.mutant.after}", markup=False, highlight=False
         )
-        console.print(
-            f"    {'equivalent: ' + case.equivalent if case.equivalent else 'FOLLOW-UP'}", markup=False, highlight=False
-        )
+        entry = case.entry
+        words = f"{entry.kind}: {entry.reason}" + f" ({entry.seen_by})" * bool(entry.seen_by) if entry else "FOLLOW-UP"
+        console.print(f"    {words}", markup=False, highlight=False)
     _show_zoo(console, account)
     for line in account.complaints:
         console.print(f"[bold red]✗[/] {escape(line)}", highlight=False, soft_wrap=True)
@@ -184,24 +225,35 @@ def show(console: Console, account: Account) -> None:
     )
 
 
-def _show_scores(console: Console, account: Account) -> None:
-    table = Table(title="Scores: killed / (killed + survivors that are not equivalent)", title_justify="left")
-    for column in ("source", "of", "judged", "killed", "equivalent", "follow-up", "stillborn", "score"):
-        table.add_column(column, justify="left" if column == "source" else "right")
+SCORES = ("source", "of", "drawn", "killed", *KINDS, "follow-up", "stillborn", "score")
+
+
+def score_rows(account: Account) -> list[list[str]]:
+    """A row for each backend and for the code that several share, and one for all."""
     groups = list(dict.fromkeys(case.source.group for case in account.cases))
+    rows = []
     for group in (*groups, None):
-        cases = [case for case in account.cases if group in (None, case.source.group)]
         files = {source.file for source in SOURCES if group in (None, source.group)}
-        follow_up = len(account.follow_up(group))
         counts = [
             sum(count for file, count in account.enumerated.items() if file in files),
-            len(cases),
+            sum(group in (None, case.source.group) for case in account.cases),
             account.count(KILLED, group),
-            account.count(SURVIVED, group) - follow_up,
-            follow_up,
+            *(len(account.explained(kind, group)) for kind in KINDS),
+            len(account.follow_up(group)),
             account.count(STILLBORN, group),
         ]
-        table.add_row(group or "all", *map(str, counts), f"{account.score(group):.1%}", end_section=group == groups[-1])
+        rows.append([group or "all", *map(str, counts), f"{account.score(group):.1%}"])
+    return rows
+
+
+def _show_scores(console: Console, account: Account) -> None:
+    table = Table(title="Scores: killed / (killed + gpu-only + follow-up)", title_justify="left")
+    for column in SCORES:
+        table.add_column(column, justify="left" if column == "source" else "right")
+    *rows, last = score_rows(account)
+    for row in rows:
+        table.add_row(*row, end_section=row is rows[-1])
+    table.add_row(*last)
     console.print(table)
 
 
@@ -243,7 +295,6 @@ def _short(mutant: Mutant, context: int = 14) -> str:
 
 def write(account: Account, path: Path) -> None:
     """The record: one JSON file, from which all that `show` draws could be drawn again."""
-    groups = list(dict.fromkeys(case.source.group for case in account.cases))
     mutants = []
     for case in account.cases:
         assert case.outcome is not None
@@ -256,7 +307,7 @@ def write(account: Account, path: Path) -> None:
                 "before": case.mutant.before,
                 "after": case.mutant.after,
                 "host": case.host,
-                "equivalent": case.equivalent,
+                "explained": case.entry.kind if case.entry else "",
             }
         )
     record = {
@@ -266,7 +317,7 @@ def write(account: Account, path: Path) -> None:
         "enumerated": account.enumerated,
         "hearings": [{"property": h.property, "dtype": str(h.dtype), "cost": h.cost} for h in account.hearings],
         "score": account.score(),
-        "scores": {group: account.score(group) for group in groups},
+        "scores": [SCORES, *score_rows(account)],
         "mutants": mutants,
         "unmutated": [asdict(outcome) for outcome in account.honest],
         "faults": [asdict(outcome) for outcome in account.faults],

@@ -15,8 +15,8 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-#: Seconds that one compiler call may take.
-TIMEOUT = 180.0
+#: Seconds that one compiler call may take, on a machine that may be busy with other things too.
+TIMEOUT = 900.0
 
 
 def run(job: dict[str, Any], needed: list[Future[bool]]) -> tuple[bool, str]:

@@ -29,7 +29,7 @@ import torch
 
 from backends.base import Declaration, PythonFunction
 from harness.discovery import backend, operator
-from harness.judge import DECLARED, NO_EVIDENCE, NOT_RUN, PASS, Cell, judge
+from harness.judge import DECLARED, NO_EVIDENCE, NOT_RUN, PASS, Cell, Property, judge
 from harness.properties import all_properties
 from harness.subject import Subject
 
@@ -42,10 +42,15 @@ HANGS_AFTER = 60.0
 #: what the honest backend took.
 SPINS_AFTER, TIMES_HONEST = 15.0, 20.0
 
+#: Judged by several threads of OpenMP, whose pool a forked child does not have but believes in: it would wait for ever.
+#: So the parent never judges by these itself.
+POOLED = ("global-state",)
+
 #: Bytes of resident memory that a child may take above what its parent has.
 MEMORY = 6 * 2**30
 
-KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
+#: What becomes of a mutant. Of an explained one, the ledger says why nothing would notice it; it is not judged.
+KILLED, SURVIVED, STILLBORN, EXPLAINED = "killed", "survived", "stillborn", "explained"
 
 
 class Stillborn(Exception):
@@ -136,14 +141,31 @@ def warm(
         for name, property in all_properties().items():
             if only is not None and name not in only:
                 continue
-            first = judge(subject, property)
+            hear = _apart if name in POOLED else judge
+            first = hear(subject, property)
             if first.verdict not in (PASS, NOT_RUN):
                 raise RuntimeError(f"the honest backend {honest} does not hold {name} in {dtype}: {first.reason}")
             if first.verdict == NOT_RUN:
                 continue  # it says nothing about this device or dtype
-            again = judge(subject, property) if first.seconds > 0.004 else first
+            again = hear(subject, property) if first.seconds > 0.004 else first
             found.append(Hearing(dtype, name, again.seconds))
     return sorted(found, key=lambda hearing: hearing.place)
+
+
+def _apart(subject: Subject, property: Property) -> Cell:
+    """Judge in a forked child, which takes its thread pool with it."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writing, json.dumps(asdict(judge(subject, property))).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(pid, 0)
+    return Cell(**json.loads(answer))
 
 
 class Trial:
@@ -166,15 +188,15 @@ class Trial:
         os.close(writing)
         self.fileno = reading
 
-    def advance(self) -> Outcome | None:
-        """Read what the child says; its outcome once it has ended."""
+    def advance(self) -> bool:
+        """Read what the child says; whether it has ended."""
         data = os.read(self.fileno, 1 << 16)
         self._progress = time.monotonic()
         self._buffer += data
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
             self._heard(json.loads(line))
-        return None if data else self._ended()
+        return not data
 
     def watch(self) -> None:
         """End the child if it says nothing for too long, or takes all memory; the outcome then comes by `advance`."""
@@ -196,7 +218,8 @@ class Trial:
         else:
             self._last = Outcome(id=self.candidate.id, **row)
 
-    def _ended(self) -> Outcome:
+    def ended(self) -> Outcome:
+        """What came of the candidate, once `advance` has said that its child ended."""
         os.close(self.fileno)
         _, status = os.waitpid(self._pid, 0)
         self._said.seek(0)

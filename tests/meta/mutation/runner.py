@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from rich.console import Console
 from backends.base import CompiledOperator
 from harness import build, discovery
 from tests.meta.mutation import court, zoo_score
-from tests.meta.mutation.account import Account, Case, announce, hold_against_ledger, order, read_ledger
+from tests.meta.mutation.account import Account, Case, announce, explain, hold_against_ledger, order, read_ledger
 from tests.meta.mutation.court import KILLED, STILLBORN, SURVIVED, Candidate, Hearing, Outcome, Trial
 from tests.meta.mutation.sources import BACKENDS, OPERATOR, ROOT, SOURCES, Job, Workshop, device_of
 
-#: What the zoo's faults in float16 are asked: their oracles are computed for these alone.
+#: What is asked in float16, last: it differs from bfloat16 in its range, and in which checks let it in.
 HALF = ("forward-parity", "vjp-parity")
 #: What survivors are asked under AddressSanitizer and UBSan: every way through the kernels, and cheap oracles.
 SANITIZED = ("forward-parity", "vjp-parity", "layouts", "rejects-wrong-calls")
@@ -114,11 +115,12 @@ class Hall:
 
     def _advance(self, descriptor: int) -> None:
         trial, then = self._running[descriptor]
-        outcome = trial.advance()
-        if outcome is not None:
-            self._selector.unregister(descriptor)
-            del self._running[descriptor]
-            then(outcome, trial)
+        if not trial.advance():
+            return
+        # Before it is closed: a sibling holds a copy of the descriptor, and epoll would report the closed one for ever.
+        self._selector.unregister(descriptor)
+        del self._running[descriptor]
+        then(trial.ended(), trial)
 
 
 # One run --------------------------------------------------------------------------------------------------------------
@@ -176,11 +178,15 @@ class _Session:
         self._hall = Hall(os.cpu_count() or 1, builder)
         hosts = list(dict.fromkeys(host for case in account.cases for host in case.hosts))
         self._workshop = Workshop(folder, hosts)
+        self._ledger = read_ledger()
+        if not options.everything:
+            explain(account.cases, self._ledger)
+        self._cases = [case for case in account.cases if case.outcome is None]
         self._compiled = [host for host in hosts if self._workshop.is_compiled(host)]
 
     def run(self) -> None:
         account, hall = self.account, self._hall
-        in_python = [case for case in account.cases if not self._workshop.is_compiled(case.hosts[0])]
+        in_python = [case for case in self._cases if not self._workshop.is_compiled(case.hosts[0])]
         self._order_builds()
         # The builder is at work by now. The oracles take this process a minute.
         account.hearings = self._warmed()
@@ -188,8 +194,7 @@ class _Session:
         for case in in_python:
             self._judge(case, case.hosts[0], _in_python(case))
         if self._options.zoo:
-            half = court.warm([torch.float16], HALF)
-            for candidate, own in zoo_score.faults([*account.hearings, *half]):
+            for candidate, own in zoo_score.faults(account.hearings):
                 hall.judge(candidate, own, lambda outcome, _: account.faults.append(outcome))
             self._controls(0)
         hall.run()
@@ -200,11 +205,13 @@ class _Session:
             self._warmed()
             self._controls(seed)
             hall.run()
-        hold_against_ledger(account, read_ledger())
+        hold_against_ledger(account, self._ledger)
 
     def _warmed(self) -> list[Hearing]:
         only = self._options.properties or None
-        return [*court.warm(court.DTYPES, only), *court.warm(court.LAST_DTYPES, only)]
+        half = [name for name in HALF if only is None or name in only]
+        first = [*court.warm(court.DTYPES, only), *court.warm(court.LAST_DTYPES, only)]
+        return [*first, *court.warm([torch.float16], half)]
 
     # building
 
@@ -219,7 +226,7 @@ class _Session:
             self._hall.build(self._workshop.objects_job(host), self._keep(host))
         for host in self._compiled:
             self._build_honest(host)
-        for case in self.account.cases:
+        for case in self._cases:
             if self._workshop.is_compiled(case.hosts[0]):
                 self._build(case, case.hosts[0])
 
@@ -276,7 +283,7 @@ class _Session:
         def judged(outcome: Outcome, trial: Trial) -> None:
             self.account.controls.append((outcome, trial.cells))
 
-        for candidate, own in zoo_score.controls(self.account.hearings, seed):
+        for candidate, own in zoo_score.controls(self.account.hearings, seed, everything=self._options.everything):
             self._hall.judge(candidate, own, judged, stop_at_first=False)
 
     def _sanitized(self) -> None:
@@ -289,46 +296,75 @@ class _Session:
         if not survivors:
             return
         self._console.print(f"{len(survivors)} surviving kernels are judged again under AddressSanitizer and UBSan")
+        honest: dict[str, tuple[str, str, str]] = {}
         rows = []
         for case in survivors.values():
             for host in case.hosts:
                 job = self._workshop.mutant_job(case.source, case.mutant, host, build.SANITIZERS)
-
-                def built(ok: bool, log: str, case: Case = case, host: str = host, job: Job = job) -> None:
-                    _must_build(job.id)(ok, log)
-                    rows.append((case.mutant.id, host, str(self._workshop.library(job))))
-
-                self._hall.build(job, built)
+                self._sanitized_build(job, case.mutant.id, host, rows.append)
+                if host not in honest:
+                    right = self._workshop.unmutated_job(case.source, case.mutant, host, build.SANITIZERS)
+                    honest[host] = ("", "", "")  # ordered; the answer comes below
+                    self._sanitized_build(right, f"the unmutated {host}", host, partial(honest.__setitem__, host))
         with _sanitized_court() as process:
             self._hall.run()
-            answer, _ = process.communicate(json.dumps(rows).encode())
+            question = {"honest": list(honest.values()), "mutants": rows}
+            answer, _ = process.communicate(json.dumps(question).encode())
         if process.returncode != 0:
             raise RuntimeError(f"the court under AddressSanitizer ended with {process.returncode}")
-        for row in json.loads(answer):
-            outcome = Outcome(**row)
+        outcomes = {part: [Outcome(**row) for row in rows] for part, rows in json.loads(answer).items()}
+        require_right(outcomes["honest"])
+        for outcome in outcomes["mutants"]:
             case = survivors[outcome.id]
             if outcome.status == KILLED:
                 case.outcome = replace(outcome, by=f"sanitize: {outcome.by}")
 
+    def _sanitized_build(self, job: Job, id: str, host: str, then: Callable[[tuple[str, str, str]], object]) -> None:
+        def built(ok: bool, log: str) -> None:
+            _must_build(job.id)(ok, log)
+            then((id, host, str(self._workshop.library(job))))
+
+        self._hall.build(job, built)
+
+
+def require_right(honest: Sequence[Outcome]) -> None:
+    """Raise RuntimeError where the sanitized court rejects what is right: it would reject every mutant too."""
+    for outcome in honest:
+        if outcome.status != SURVIVED:
+            raise RuntimeError(
+                f"the sanitized court rejects {outcome.id}: {outcome.status} by {outcome.by}: {outcome.message}"
+            )
+
 
 def serve() -> None:
-    """The court under AddressSanitizer: libraries from standard input, outcomes to standard output."""
+    """The court under AddressSanitizer: libraries from standard input, outcomes to standard output.
+
+    The mutants are judged only if everything unmutated comes through.
+    """
     torch.set_num_threads(1)
     hearings = court.warm([torch.float32], SANITIZED)
-    outcomes: list[Outcome] = []
-    hall = Hall(os.cpu_count() or 1)
-    for id, host, library in json.loads(sys.stdin.read()):
-        hall.judge(_in_library(id, host, Path(library)), hearings, lambda outcome, _: outcomes.append(outcome))
-    hall.run()
-    print(json.dumps([asdict(outcome) for outcome in outcomes]))
+    outcomes: dict[str, list[Outcome]] = {"honest": [], "mutants": []}
+    for part, rows in json.loads(sys.stdin.read()).items():
+        if any(outcome.status != SURVIVED for outcome in outcomes["honest"]):
+            break
+        hall = Hall(os.cpu_count() or 1)
+        for id, host, library in rows:
+            candidate = _in_library(id, host, Path(library))
+            hall.judge(candidate, hearings, lambda outcome, _, part=part: outcomes[part].append(outcome))  # type: ignore[misc]
+        hall.run()
+    print(json.dumps({part: [asdict(outcome) for outcome in found] for part, found in outcomes.items()}))
+
+
+def preloaded() -> list[str]:
+    """The sanitizer's library, and the one that throws exceptions, which it looks for before Python has loaded it."""
+    names = ("libasan.so", "libstdc++.so.6")
+    calls = [[build.host_compiler(), f"-print-file-name={name}"] for name in names]
+    return [subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in calls]
 
 
 def _sanitized_court() -> subprocess.Popen[bytes]:
-    found = subprocess.run(
-        [build.host_compiler(), "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    )
     changes = {
-        "LD_PRELOAD": found.stdout.strip(),
+        "LD_PRELOAD": " ".join(preloaded()),
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # as in the noxfile's session
     }
     return subprocess.Popen(

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
@@ -62,9 +62,12 @@ SOURCES = (
     Source("cuda_accessor/csrc/lltm.cu", 22, ("cuda-accessor",), (".cu",)),
     Source("cuda_accessor/csrc/addressing.h", 7, ("cuda-accessor",), (".cu",)),
     Source("cuda_raw_pointer/csrc/lltm.cpp", 4, ("cuda-raw-pointer",), (".cpp",)),
-    Source("cuda_accessor/csrc/lltm.cpp", 4, ("cuda-accessor",), (".cpp",)),
+    Source("cuda_accessor/csrc/lltm.cpp", 2, ("cuda-accessor",), (".cpp",)),
+    Source("cuda_accessor/csrc/matrix.h", 3, ("cuda-accessor",), (".cpp",)),
     Source("_cuda/lltm_operator.h", 13, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
+    Source("_cuda/operator.h", 3, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
     Source("_native/arguments.h", 4, ("aten-cpp",), (".cpp",)),
+    Source("_native/autograd.h", 4, ("aten-cpp",), (".cpp",)),
     Source("aten_cpp/csrc/lltm.cpp", 12, ("aten-cpp",), (".cpp",)),
 )
 
@@ -163,6 +166,11 @@ class Workshop:
             objects.append(str(tree / step.output))
         return Job(name, tree, (*commands, _linked(plan, objects, extra)), tuple(needs))
 
+    def unmutated_job(self, source: Source, mutant: Mutant, host: str, extra: tuple[str, ...]) -> Job:
+        """The backend built just like the one with the mutant, but without it."""
+        right = replace(mutant, text=(BACKENDS / source.file).read_text(), index=0)
+        return self.mutant_job(source, right, host, extra)
+
     def library(self, job: Job) -> Path:
         return job.folder / "mutant.so"
 
@@ -175,7 +183,8 @@ class Workshop:
     @staticmethod
     def _text_files(plan: build.Plan) -> list[Path]:
         sources = [step.source for step in plan.steps if step.source.suffix == ".cpp"]
-        return [*sources, BACKENDS / "_cuda" / "lltm_operator.h", BACKENDS / "_native" / "arguments.h"]
+        headers = ("_cuda/lltm_operator.h", "_cuda/operator.h", "_native/arguments.h", "_native/autograd.h")
+        return [*sources, *(BACKENDS / name for name in headers)]
 
 
 def _tuned(command: Sequence[str]) -> tuple[str, ...]:

@@ -7,35 +7,39 @@ from typing import Any
 
 import harness.oracle
 import harness.scenario
+from harness.drawing import PLAN
 from spec.contract import Draw
 from tests.meta import zoo
 from tests.meta.mutation.court import Candidate, Hearing
+from tests.meta.mutation.sources import OPERATOR
 
 #: Apart from one another by more than any seed that a scenario has.
 _FURTHER_SEEDS = 7_919_017
-#: What a control expressly gives up, as in tests/meta/test_faults.py.
-GIVES_UP = {"Honest": {"functional-transforms"}}
+#: Left to tests/meta/test_faults.py, which asks every control everything in every dtype.
+TOO_DEAR = ("sizes",)
 
 
 def faults(hearings: Sequence[Hearing]) -> list[tuple[Candidate, list[Hearing]]]:
     """Each fault, and the hearings in its own dtype."""
-    zoo.load()
     return [
-        (_candidate(fault.name, fault.function), [h for h in hearings if h.dtype == fault.dtype])
-        for fault in zoo.FAULTS
+        (_candidate(fault.name, fault.function, fault.examples), [h for h in hearings if h.dtype == fault.dtype])
+        for fault in zoo.faults(OPERATOR)
     ]
 
 
-def controls(hearings: Sequence[Hearing], seed: int = 0) -> list[tuple[Candidate, list[Hearing]]]:
-    """Each control, and the hearings that it must come through."""
-    zoo.load()
-    return [
-        (
-            _candidate(f"{control.name}, seed {seed}", control.function),
-            [h for h in hearings if h.property not in GIVES_UP.get(control.name, ())],
-        )
-        for control in zoo.CONTROLS
-    ]
+def controls(
+    hearings: Sequence[Hearing], seed: int = 0, everything: bool = False
+) -> list[tuple[Candidate, list[Hearing]]]:
+    """Each control, and the hearings that it must come through: those of one dtype, in turn, or all."""
+    dtypes = list(dict.fromkeys(hearing.dtype for hearing in hearings))
+    found = []
+    for place, control in enumerate(zoo.controls(OPERATOR)):
+        own = [hearing for hearing in hearings if hearing.property not in control.gives_up]
+        if not everything:
+            dtype = dtypes[(place + seed) % len(dtypes)] if dtypes else None
+            own = [hearing for hearing in own if hearing.dtype == dtype and hearing.property not in TOO_DEAR]
+        found.append((_candidate(f"{control.name}, seed {seed}", control.function), own))
+    return found
 
 
 def reseed(seed: int) -> None:
@@ -44,5 +48,9 @@ def reseed(seed: int) -> None:
     harness.oracle._expected.cache_clear()
 
 
-def _candidate(name: str, function: Callable[..., Any]) -> Candidate:
-    return Candidate(name, "zoo", "cpu", lambda: function)
+def _candidate(name: str, function: Callable[..., Any], examples: int | None = None) -> Candidate:
+    def load() -> Callable[..., Any]:
+        PLAN.examples = max(PLAN.examples, examples or 0)  # of the child, which judges nothing else
+        return function
+
+    return Candidate(name, "zoo", "cpu", load)

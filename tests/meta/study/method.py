@@ -1,6 +1,6 @@
 """Measure how often the court is wrong, and draw the tables of docs/method.md from what was measured.
 
-    python -m tests.meta.study.method --seeds 20 -o results/cpu/method.json      # minutes; one thread
+    python -m tests.meta.study.method --seeds 100 -o results/cpu/method.json      # minutes; one thread
     python -m tests.meta.study.method --draw results/cpu/method.json             # tables into docs/method.md
     python -m tests.meta.study.plot results/cpu/method.json                      # figures into docs/method/
 
@@ -18,6 +18,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from harness.scenarios import at_edges, ordinary
 from harness.subject import Subject
 from spec.contract import DTYPES
 from tests.meta import zoo
-from tests.meta.honest import Cell
+from tests.meta.honest.lltm import Cell
 from tests.meta.study.judges import JUDGES, Measure, measure, named
 
 DOCUMENT = Path("docs/method.md")
@@ -54,8 +55,8 @@ AT_EDGES = ("MaskTimesExp", "MaskTimesExpHalf", "SlopeZeroAtZero", "SlopeZeroNea
 ONLY_IN = {"DoubleThroughFloat": torch.float64}
 GRADES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GATES = ("input", "output", "candidate")
-#: Zoo faults are run for one seed in so many; they are many, and mostly gross.
-FAULTS_EVERY = 4
+#: Faults are run for one seed in so many: those of the zoo are many, and mostly gross.
+FAULTS_EVERY, GRADED_EVERY = 20, 5
 SMALL, LARGE, POOLED = SIZES = ("small", "tutorial-like", "pooled")
 
 _SEED_STEP = 1_009  # further than the seeds of the scenarios are apart
@@ -84,11 +85,10 @@ class Graded(Cell):
 
 
 def candidates(dtype: torch.dtype, seed: int) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """(group, member, function): controls, graded faults and, for one seed in `FAULTS_EVERY`, the zoo's faults."""
-    zoo.load()
-    for control in zoo.CONTROLS:
+    """(group, member, function): controls; for one seed in some, graded faults; for one in more, the zoo's faults."""
+    for control in zoo.controls("lltm"):
         yield "controls", control.name, control.function
-    for s in GRADES:
+    for s in GRADES if seed % GRADED_EVERY == 0 else ():
         for gate in GATES:
             yield "graded", f"{s:g} {gate}", Graded(gate, s)
     if seed % FAULTS_EVERY == 0:
@@ -99,8 +99,7 @@ def candidates(dtype: torch.dtype, seed: int) -> Iterator[tuple[str, str, Callab
 
 def value_faults() -> list[zoo.Fault]:
     """The faults that return wrong values at ordinary inputs."""
-    zoo.load()
-    of_values = [f for f in zoo.FAULTS if f.kind in ("math", "gradient")]
+    of_values = [f for f in zoo.faults("lltm") if f.kind in ("math", "gradient")]
     return [f for f in of_values if f.caught_by in ("forward-parity", "vjp-parity") and f.name not in LEFT_OUT]
 
 
@@ -140,30 +139,49 @@ class Counts:
         slot["rejected"] = [before + now for before, now in zip(slot["rejected"], rejected, strict=True)]
 
 
-def study(seeds: int) -> dict[str, Any]:
-    """The whole record."""
-    start = time.process_time()
-    counts, used = Counts(), {}
-    for seed in range(seeds):
-        for dtype in DTYPES:
-            _one_seed(seed, dtype, counts, used.setdefault(_name(dtype), {}))
+def study(seeds: int, jobs: int = 1) -> dict[str, Any]:
+    """The whole record. With several jobs, the dtypes are studied side by side."""
+    with ProcessPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        found = list(pool.map(_of_dtype, [seeds] * len(DTYPES), DTYPES))
+        rest = pool.submit(_timed, edges), pool.submit(_timed, gate_shares, seeds)
+        (at_edges, edge_seconds), (shares, share_seconds) = (future.result() for future in rest)
+    names = [_name(dtype) for dtype in DTYPES]
     return {
         "environment": environment.describe(),
         "operator": OPERATOR.name,
         "seeds": seeds,
         "faults_every": FAULTS_EVERY,
-        "cpu_seconds": round(time.process_time() - start, 1),
+        "graded_every": GRADED_EVERY,
+        "cpu_seconds": round(sum(seconds for _, seconds in found) + edge_seconds + share_seconds, 1),
         "judges": {judge.name: judge.rule for judge in JUDGES},
         "pooled_scenarios": len(ordinary(OPERATOR)),
-        "controls": [control.name for control in zoo.CONTROLS],
+        "controls": [control.name for control in zoo.controls("lltm")],
         "faults": [fault.name for fault in value_faults()],
         "left_out": LEFT_OUT,
         "only_in": {name: _name(dtype) for name, dtype in ONLY_IN.items()},
-        "counts": counts.record,
-        "used_by_controls": used,
-        "at_edges": edges(),
-        "gate_shares": gate_shares(seeds),
+        "counts": {name: counts for name, ((counts, _), _) in zip(names, found, strict=True)},
+        "used_by_controls": {name: used for name, ((_, used), _) in zip(names, found, strict=True)},
+        "at_edges": at_edges,
+        "gate_shares": shares,
     }
+
+
+def _timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+    """What it returns, and the processor time that it took."""
+    start = time.process_time()
+    return function(*arguments), time.process_time() - start
+
+
+def _of_dtype(seeds: int, dtype: torch.dtype) -> tuple[tuple[dict[str, Any], dict[str, float]], float]:
+    """The counts and the used allowances of one dtype, and the processor time that they took."""
+
+    def run() -> tuple[dict[str, Any], dict[str, float]]:
+        counts, used = Counts(), dict[str, float]()
+        for seed in range(seeds):
+            _one_seed(seed, dtype, counts, used)
+        return counts.record[_name(dtype)], used
+
+    return _timed(run)
 
 
 def _one_seed(seed: int, dtype: torch.dtype, counts: Counts, used: dict[str, float]) -> None:
@@ -196,14 +214,13 @@ def _note_used(should: Measure, got: dict[str, Tensor], used: dict[str, float]) 
 
 def edges() -> dict[str, Any]:
     """The value families: false alarms over the controls, and which of the faults that live there are caught."""
-    zoo.load()
-    faults = [fault for fault in zoo.FAULTS if fault.name in AT_EDGES]
+    faults = [fault for fault in zoo.faults("lltm") if fault.name in AT_EDGES]
     calls, alarms = 0, [0] * len(JUDGES)
     caught = {fault.name: [False] * len(JUDGES) for fault in faults}
     for dtype in DTYPES:
         for scenario in at_edges(OPERATOR):
             should = measure(OPERATOR, scenario, dtype)
-            for control in zoo.CONTROLS:
+            for control in zoo.controls("lltm"):
                 got = call(control.function, scenario, dtype)
                 calls += 1
                 alarms = [n + judge.rejects(should, got) for n, judge in zip(alarms, JUDGES, strict=True)]
@@ -299,7 +316,8 @@ def drawn(record: dict[str, Any]) -> dict[str, str]:
     found = {
         "study": (
             f"{record['seeds']} seeds, {len(record['controls'])} controls, {len(record['faults'])} faults (one seed in "
-            f"{record['faults_every']}), {len(record['judges'])} judges; torch {machine['torch']}, {machine['cpu']}, "
+            f"{record['faults_every']}; of an error in one gate, one in {record['graded_every']}), "
+            f"{len(record['judges'])} judges; torch {machine['torch']}, {machine['cpu']}, "
             f"{record['cpu_seconds']:.0f} s of one core.\n"
         ),
         "judges": _table(["judge", "rule"], [[name, rule] for name, rule in record["judges"].items()]),
@@ -363,14 +381,15 @@ def written(record: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=1, help="dtypes that are studied at a time, one core each")
     parser.add_argument("-o", "--output", type=Path, help="write the record of a new study here")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the tables of docs/method.md from a record")
     options = parser.parse_args()
     if options.output:
         torch.set_num_threads(1)
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(written(study(options.seeds)))
+        options.output.write_text(written(study(options.seeds, options.jobs)))
     if options.draw:
         DOCUMENT.write_text(insert(json.loads(options.draw.read_text()), DOCUMENT.read_text()))
 

@@ -1,0 +1,74 @@
+"""One browser, and the pages that it opens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.rendering.html import page
+from harness.report import Report
+from tests.meta.reports import H200, PLANTED, attacking, in_forms, large, one_of_each
+
+PAGES: dict[str, Callable[[], Report]] = {
+    "h200": lambda: Report.read(H200),
+    "planted": lambda: Report.read(PLANTED),
+    "each": one_of_each,
+    "attack": attacking,
+    "forms": in_forms,
+    "large": large,
+}
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Any]:
+    """The system's own Chromium, told where it is: selenium downloads none."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # Chromium has none for root
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The file of a page, drawn when first asked for."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    def path(name: str) -> Path:
+        file = folder / f"{name}.html"
+        if not file.exists():
+            file.write_text(page(PAGES[name]()), encoding="utf-8")
+        return file
+
+    return path
+
+
+@pytest.fixture
+def browse(driver: Any, pages: Callable[[str], Path]) -> Iterator[Callable[..., Any]]:
+    """Open a page in a window of that size; whatever the console says of an error fails the test."""
+
+    def opened(name: str, link: str = "", size: tuple[int, int] = (1440, 900), dark: bool = False) -> Any:
+        driver.get("about:blank")  # another address after `#` alone would not open the page anew
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        driver.get(pages(name).as_uri() + link)
+        return driver
+
+    yield opened
+    said = [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    assert said == []

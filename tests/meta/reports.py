@@ -1,0 +1,112 @@
+"""Reports that tests of the renderings draw: one of each verdict, one that attacks, one that is very large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report import Report
+
+RESULTS = Path(__file__).parents[2] / "results"
+CPU = RESULTS / "cpu" / "lltm.json"
+H200 = RESULTS / "nvidia-h200" / "lltm.json"
+PLANTED = RESULTS / "nvidia-h200" / "planted-tf32.json"
+
+MACHINE: dict[str, Any] = {
+    "torch": "2.13",
+    "python": "3.11",
+    "gpu": None,
+    "cpu": "a CPU",
+    "commit": "abcdef",
+    "dirty": False,
+}
+
+#: What a candidate may try to smuggle into whatever shows its name or its words.
+ATTACK = "</script><script>window.attacked = 1</script><img src=x onerror=window.attacked=1>\"'`|@all {{7*7}}"
+
+SCRIPT = "from harness.replay import replay\n\nreplay(\n    operator='lltm',\n    candidate='lltm=k.py:f',\n)\n"
+
+
+def cell(verdict: str = PASS, **changes: Any) -> Cell:
+    """A cell of lltm, with a reason where it needs one."""
+    made = Cell("lltm", "mine", "cpu", "float32", "sizes", verdict, "" if verdict == PASS else f"why {verdict}")
+    return replace(made, **changes)
+
+
+def of(*cells: Cell, complete: bool = True, **facts: Any) -> Report:
+    """A report of these cells on a machine that there is not."""
+    return Report({**MACHINE, **facts}, complete, cells)
+
+
+def one_of_each() -> Report:
+    """Every verdict once, with the figures that there are."""
+    worst = {
+        "used": 0.5,
+        "tensor": "new_h",
+        "statistic": "rms",
+        "seen": 1e-8,
+        "allowed": 2e-8,
+        "scenario": "lltm(small)",
+    }
+    recurrence = {f"new_h after {steps}": {"error": steps / 4000, "allowed": 1.0} for steps in (1, 10, 100, 1000)}
+    wrong = (
+        "new_h was 1 at (0, 2), but should be 2 (rms error 0.5, allowed 0.001) [lltm(small: batch=3)]\n  - 1 element"
+    )
+    return of(
+        cell(figures={"scenarios": 3, "tensors": 7, "worst": worst}, seconds=1.25),
+        cell(property="recurrence", figures={"horizon": {"new_h": 1000}, **recurrence}),
+        cell(FAIL, property="forward-parity", reason=wrong, figures={"reproducer": SCRIPT}),
+        cell(NO_EVIDENCE, property="layouts"),
+        cell(DECLARED, property="functional-transforms", figures={"seen": "vmap raised"}),
+        cell(NOT_RUN, property="gradcheck"),
+    )
+
+
+def in_forms() -> Report:
+    """Passes of an operator in several forms, one of which was not asked."""
+    drift = {f"h after {steps}": {"error": share, "allowed": 1.0} for steps, share in ((1, 0.25), (10, 0.5))}
+    forms = {"op[rows]": {"scenarios": 2, "cases": ["small", "large"], **drift}, "op[images]": {"cases": ["small"]}}
+    figures = {"forms": forms, "not asked of": {"op[flat]": "it has no rows"}, "scenarios": 2}
+    return of(cell(property="gradcheck", figures=figures), cell(property="layouts", figures=figures))
+
+
+def attacking() -> Report:
+    """Every text that a candidate can choose is an attack, and some cells of each verdict have it."""
+    figures = {"scenarios": 1, "worst": {"used": 0.1, "tensor": ATTACK, "scenario": ATTACK, "statistic": ATTACK}}
+    rest = {"reproducer": ATTACK, "seen": ATTACK, "__proto__": {ATTACK: [ATTACK]}, ATTACK: ATTACK}
+    cells = [
+        cell(
+            verdict, backend=f"{ATTACK}{verdict}", reason="" if verdict == PASS else ATTACK, figures={**figures, **rest}
+        )
+        for verdict in (PASS, FAIL, NO_EVIDENCE, DECLARED, NOT_RUN)
+    ]
+    drifting = {f"{ATTACK} after 10": {"error": 0.1, "allowed": 1.0}}
+    cells += [cell(operator=ATTACK, property="recurrence", figures=drifting), cell(device=ATTACK), cell(dtype=ATTACK)]
+    return of(*cells, gpu=ATTACK, novelty={ATTACK: ATTACK}, commit=ATTACK)
+
+
+def large(cells: int = 20_000) -> Report:
+    """The H200 report many times over, as other operators and backends, every text of a call different; some fail."""
+    report, planted = Report.read(H200), Report.read(PLANTED)
+    wrong = [cell for cell in planted.cells if cell.verdict == FAIL]
+    made: list[Cell] = []
+    copy = 0
+    while len(made) < cells:
+        for number, found in enumerate(report.cells[: cells - len(made)]):
+            names = {"operator": f"operator-{copy // 4}", "backend": f"{found.backend}-{copy % 4}"}
+            figures = dict(found.figures)
+            if "worst" in figures:
+                scenario = f"{figures['worst']['scenario']} #{copy}.{number}"
+                used = round((0.1 + figures["worst"]["used"] * (1 + copy % 7) / 5) % 1, 4)
+                figures["worst"] = {**figures["worst"], "scenario": scenario, "used": used}
+            if found.verdict == PASS and (number + copy) % 20 == 0:
+                bad = wrong[(number + copy) % len(wrong)]
+                reason = f"{bad.reason} #{copy}.{number}"
+                figures = {name: f"{script}# {copy}.{number}" for name, script in bad.figures.items()}
+                made.append(replace(found, **names, verdict=FAIL, reason=reason, figures=figures))
+            else:
+                made.append(replace(found, **names, figures=figures))
+        copy += 1
+    return Report(report.environment, True, tuple(made))

@@ -1,0 +1,85 @@
+"""Each operator of a backend is a library of its own, in one namespace with the others: they must not mix.
+
+The dynamic linker makes one of all inline functions and their static variables (GNU_UNIQUE) that two libraries export
+under one name, even where each is loaded for itself. So a library exports nothing of its own, and what two operators
+compute in one process is right in either order.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from itertools import groupby, permutations
+
+import pytest
+
+from backends.base import CPU, CUDA_EMULATED, CompiledOperator
+from harness import build, discovery
+from tests.meta.conftest import Run
+
+
+def _compiled() -> list[tuple[str, str, CompiledOperator]]:
+    """(backend, device, implementation) of everything that is compiled, on a device that any machine has."""
+    found = []
+    for name, backend in discovery.all_backends().items():
+        device = CPU if CPU in backend.backend.devices else CUDA_EMULATED
+        for operator in discovery.operators():
+            implementation = backend.implementation(operator)
+            if isinstance(implementation, CompiledOperator):
+                found.append((name, device, implementation))
+    return found
+
+
+COMPILED = _compiled()
+ORDERS = [
+    (backend, device, [implementation.operator for _, _, implementation in order])
+    for (backend, device), group in groupby(COMPILED, key=lambda row: row[:2])
+    for order in permutations(list(group), 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("device", "implementation"),
+    [
+        pytest.param(device, implementation, id=f"{name}-{implementation.operator}")
+        for name, device, implementation in COMPILED
+    ],
+)
+def test_a_library_exports_nothing_of_its_own(device: str, implementation: CompiledOperator) -> None:
+    nm = shutil.which("nm")
+    if nm is None:
+        pytest.skip("not run: nm is missing, which comes with the compiler's binutils")
+    library = build.build(implementation, device)
+    listing = subprocess.run([nm, "-DC", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    own = f"{build.namespace(implementation, device)}::"
+    assert "at::" in listing
+    assert not [line for line in listing.splitlines() if own in line]
+
+
+_TOGETHER = """
+import torch
+from harness import discovery
+from spec.contract import Draw
+
+device, backend, names = {device!r}, {backend!r}, {names!r}
+functions = {{name: discovery.load_function(name, backend, device) for name in names}}
+for name in (*names, *names):
+    operator = discovery.operator(name)
+    draw = Draw(0)
+    inputs = [tensor.requires_grad_() for tensor in operator.ordinary(operator.case("small").sizes, draw).values()]
+    outputs = operator.bound(functions[name])(*inputs)
+    outputs = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
+    cotangents = tuple(draw.normal(tuple(y.shape)) for y in outputs)
+    torch.testing.assert_close(tuple(outputs), operator.forward(*inputs))
+    for create_graph in (False, True):
+        gradients = torch.autograd.grad(outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph)
+        torch.testing.assert_close(gradients, operator.vjp(tuple(inputs), cotangents))
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "device", "names"), ORDERS, ids=lambda x: "-".join(x) if isinstance(x, list) else x
+)
+def test_operators_share_a_process(backend: str, device: str, names: list[str], python: Run) -> None:
+    done = python("-c", _TOGETHER.format(device=device, backend=backend, names=names))
+    assert done.returncode == 0, done.stderr

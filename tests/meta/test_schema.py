@@ -1,0 +1,171 @@
+"""The schema of reports: the suite's own keep it, and what does not is told in words that help to mend it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from harness import environment, schema
+from harness.__main__ import main
+from harness.errors import UsageError
+from harness.judge import FAIL, PASS, VERDICTS, Cell
+from harness.report import SCHEMA, Report
+from tests.meta.reports import CPU, RESULTS, attacking, cell, in_forms, of, one_of_each
+
+ROOT = Path(__file__).parents[2]
+
+
+def record(tmp_path: Path, report: Report) -> dict[str, Any]:
+    report.write(tmp_path / "written.json")
+    found: dict[str, Any] = json.loads((tmp_path / "written.json").read_text())
+    return found
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(schema.schema())
+    assert schema.schema()["$schema"].endswith("2020-12/schema")
+    assert schema.schema()["$id"].endswith(f":{SCHEMA}")
+
+
+@pytest.mark.parametrize(
+    "path", sorted([CPU, *(RESULTS / "nvidia-h200").glob("*.json")]), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_committed_reports_keep_it(path: Path) -> None:
+    assert schema.problems(json.loads(path.read_text())) == []
+
+
+@pytest.mark.parametrize("make", [one_of_each, attacking, in_forms])
+def test_what_is_written_keeps_it(tmp_path: Path, make: Any) -> None:
+    assert schema.problems(record(tmp_path, make())) == []
+
+
+def test_this_machine_keeps_it(tmp_path: Path) -> None:
+    """Every fact that the suite records is described, and of the kind that is described."""
+    described = environment.describe()
+    assert described.keys() == schema.schema()["$defs"]["environment"]["properties"].keys()
+    assert schema.problems(record(tmp_path, Report.of([cell()]))) == []
+
+
+def test_cells_and_verdicts_are_those_of_the_suite() -> None:
+    of_cell = schema.schema()["$defs"]["cell"]["properties"]
+    assert of_cell.keys() == {field.name for field in fields(Cell)}
+    assert of_cell["verdict"]["enum"] == list(VERDICTS)
+
+
+#: (where to, what is put there, the problem told). None takes the place away.
+WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
+    (("complete",), "yes", "complete was 'yes', but should be true or false"),
+    (("cells",), {}, "cells was {}, but should be a list"),
+    (("cells", 0), 3, "cells[0] was 3, but should be an object"),
+    (
+        ("cells", 1, "verdict"),
+        "excellent",
+        "cells[1].verdict was 'excellent', but should be one of pass, fail, declared",
+    ),
+    (("cells", 1, "reason"), "", "cells[1].reason was '', but should be a text that is not empty, since it is no pass"),
+    (("cells", 1, "reason"), None, "cells[1] lacks reason"),
+    (("cells", 0, "backend"), "", "cells[0].backend was '', but should be a text that is not empty"),
+    (("cells", 0, "seconds"), -1, "cells[0].seconds was -1, but should be 0 or more"),
+    (("cells", 0, "seconds"), "long", "cells[0].seconds was 'long', but should be a number"),
+    (("cells", 0, "figures"), [], "cells[0].figures was [], but should be an object"),
+    (("cells", 0, "figures", "worst"), {}, "cells[0].figures.worst lacks used"),
+    (
+        ("cells", 0, "figures", "worst"),
+        {"used": "much"},
+        "cells[0].figures.worst.used was 'much', but should be a number, or",
+    ),
+    (("cells", 0, "figures", "new_h after 10"), 1, "cells[0].figures.new_h after 10 was 1, but should be an object"),
+    (("environment", "dirty"), "a bit", "environment.dirty was 'a bit', but should be true or false or null"),
+    (("environment", "gpus"), -2, "environment.gpus was -2, but should be 0 or more"),
+    (("environment", "torch"), None, "environment lacks torch"),
+    (("environment",), None, "the document lacks environment"),
+    (("schema",), 2, "schema was 2, but should be 1"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "told"), WRONG)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, ...], value: Any, told: str) -> None:
+    document = record(tmp_path, of(cell(), cell(FAIL, property="layouts"), gpus=0))
+    *into, last = place
+    inner: Any = document
+    for part in into:
+        inner = inner[part]
+    if value is None:
+        del inner[last]
+    else:
+        inner[last] = value
+    (problem,) = schema.problems(document)
+    assert problem.startswith(told)
+
+
+def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:
+    document = record(tmp_path, of(cell(), cell(FAIL)))
+    assert schema.problems(document) == ["cells[1] is about lltm/mine/cpu/float32/sizes, but so is cells[0]"]
+    (found,) = Report.of([cell(), cell(FAIL), cell()]).cells
+    assert found.verdict == FAIL, "of two verdicts on one place the worse one stands when a report is made"
+
+
+def test_reading_tells_of_three_problems_and_counts_the_rest(tmp_path: Path) -> None:
+    document = record(tmp_path, of(*(cell(property=f"p{number}") for number in range(9))))
+    for row in document["cells"]:
+        row["verdict"] = "odd"
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(
+        UsageError, match=r"cells\[0\].verdict was 'odd'.*; and 6 more, see `python -m harness validate"
+    ):
+        Report.read(path)
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_json_lacks_are_refused(tmp_path: Path, constant: str) -> None:
+    path = tmp_path / "report.json"
+    of(cell(figures={"a": 0.125})).write(path)
+    path.write_text(path.read_text().replace("0.125", constant))
+    with pytest.raises(UsageError, match=f"is not JSON: it has {constant}"):
+        Report.read(path)
+
+
+def validate(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["harness", "validate", *map(str, arguments)])
+    return main()
+
+
+def test_validate_tells_of_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad, none = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "none.json"
+    one_of_each().write(good)
+    document = record(tmp_path, of(cell(), cell(property="layouts")))
+    for row in document["cells"]:
+        row["verdict"] = "odd"
+    bad.write_text(json.dumps(document))
+    assert validate(monkeypatch, good) == 0
+    assert capsys.readouterr().out == f"{good}: a report of version 1, 6 cells\n"
+    assert validate(monkeypatch, good, bad, none, "--limit=1") == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{good}: a report")
+    assert lines[1].startswith(f"{bad}: cells[0].verdict was 'odd'")
+    assert lines[2:] == [f"{bad}: and 1 more", f"there is no report {none}; a run writes one, `nox -s cpu` for example"]
+
+
+def test_the_page_on_the_format_names_every_field() -> None:
+    page = (ROOT / "docs" / "report-format.md").read_text()
+    assert f"version {SCHEMA}" in page
+    defined = schema.schema()["$defs"]
+    for part in ("environment", "cell", "figures", "worst"):
+        for name in defined[part]["properties"]:
+            assert re.search(rf"`{name}`", page), f"docs/report-format.md does not tell of {part}.{name}"
+
+
+def test_a_pass_is_what_needs_no_reason(tmp_path: Path) -> None:
+    document = record(tmp_path, of(cell(PASS)))
+    del document["cells"][0]["reason"]
+    assert schema.problems(document) == []
