@@ -153,9 +153,10 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
     worst = [figures["worst"] for figures in found.values() if "worst" in figures]
     if worst:
         merged["worst"] = max(worst, key=lambda figure: figure["used"])
-    scenarios = [figures["scenarios"] for figures in found.values() if "scenarios" in figures]
-    if scenarios:
-        merged["scenarios"] = sum(scenarios)
+    for count in ("scenarios", "beyond_float64"):
+        counts = [figures[count] for figures in found.values() if count in figures]
+        if counts:
+            merged[count] = sum(counts)
     return merged
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from harness.compare import has_evidence
 from harness.scenario import Call, Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
+from spec.precise import precisely
 from spec.rounding import Block, Envelope, envelopes
 
 
@@ -27,6 +28,8 @@ class Expected:
     gradients: dict[str, Envelope]
     #: Names whose check would have rejected a wrong answer, "gradient of ..." for gradients.
     evident: frozenset[str]
+    #: Whether the exact values are exact beyond float64: see `spec.precise`.
+    precise: bool = False
 
 
 class _ByIdentity:
@@ -59,19 +62,25 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     eager = _eager(operator, call, exact_call)
     sizes = _sizes(operator, call)
     blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
-    _, found = envelopes(
-        lambda: evaluate(operator, _with_zeros(operator, exact_call)),
+
+    def reference() -> tuple[Tensor, ...]:
+        return evaluate(operator, _with_zeros(operator, exact_call))
+
+    exact = precisely(reference) if dtype == torch.float64 else None
+    found = envelopes(
+        reference,
         eager,
         dtype,
         blocks=blocks,
         alike=_rows_alike(operator, call),
+        exact=exact,
     )
     outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))
     gradients = {arg.name: gradients[arg.name] for arg in operator.inputs if arg.differentiable}
     named = {**outputs, **{f"gradient of {name}": envelope for name, envelope in gradients.items()}}
     evident = frozenset(name for name, envelope in named.items() if has_evidence(envelope))
-    return Expected(outputs, gradients, evident)
+    return Expected(outputs, gradients, evident, precise=exact is not None)
 
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:

@@ -26,6 +26,7 @@ class Tally:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.scenarios = 0
+        self.precise = 0
         self.evidence: dict[str, bool] = {}
         self.worst: dict[str, Any] = {"used": -1.0}
 
@@ -47,6 +48,7 @@ class Tally:
         if what == EVERYTHING:
             self.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario), call)
         self.scenarios += 1
+        self.precise += measure.precise
 
     def run_all(self, scenarios: Iterable[Scenario], what: str = EVERYTHING) -> dict[str, Any]:
         """Run each scenario; the figures. Raises Failure, or NoEvidence where nothing could have failed."""
@@ -155,7 +157,8 @@ class Tally:
         blind = self.blind()
         if blind:
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
-        return {"scenarios": self.scenarios, "tensors": len(self.evidence), "worst": self.worst}
+        beyond = {"beyond_float64": self.precise} if self.precise else {}
+        return {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
 
 
 def _specials(scenario: Scenario, is_gradient: bool) -> str:

@@ -223,8 +223,9 @@ def envelopes(
     seed: int = 0,
     blocks: Sequence[Sequence[Block]] | None = None,
     alike: int = 1,
-) -> tuple[tuple[Tensor, ...], tuple[Envelope, ...]]:
-    """(what `evaluate` returns in float64, an envelope for each of its tensors).
+    exact: tuple[Tensor, ...] | None = None,
+) -> tuple[Envelope, ...]:
+    """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
 
     `evaluate()` computes in float64, from inputs that are exact in `dtype`; `eager` is the same computed by torch in
     `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
@@ -232,12 +233,13 @@ def envelopes(
     `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
     anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
     """
-    exact = tuple(tensor.detach() for tensor in evaluate())
+    if exact is None:
+        exact = tuple(tensor.detach() for tensor in evaluate())
     runs = [list(_run(evaluate, dtype, seed + number)) for number in range(RUNS)]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
     found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
-    return exact, tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
+    return tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
 
 
 def _widened(envelope: Envelope, factor: float) -> Envelope:

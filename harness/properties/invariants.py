@@ -204,7 +204,7 @@ def _allowed(operator: Operator, law: _Law, dtype: torch.dtype) -> dict[str, Env
             return tuple(way.combine([_named(operator, evaluate(operator, call)) for call in calls]).values())
 
         together = way.combine(eager)
-        _, found = envelopes(go, tuple(together.values()), dtype)
+        found = envelopes(go, tuple(together.values()), dtype)
         for name, envelope in zip(together, found, strict=True):
             allowed[name] = _larger(allowed[name], envelope) if name in allowed else envelope
     return allowed

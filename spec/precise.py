@@ -1,0 +1,179 @@
+r"""The law in more than float64: what an implementation in float64 is held to.
+
+A float64 reference errs as much as the float64 candidate that it judges. `Precise` evaluates the same reference with
+each value kept as the unevaluated sum of two float64 tensors, high + low, where high is the value rounded to float64.
+What moves data is done to both parts. Arithmetic is done in numpy's `longdouble`, on x86 the 80-bit format with a unit
+roundoff of 2^-64, so that K terms err by about sqrt(K) 2^-64: a two-thousandth of a float64 rounding for small K.
+
+Where there is no such type (`longdouble` is float64 on some platforms), where a reference uses an operation that
+`ARITHMETIC` does not list, or where there are more than `LARGEST` terms, there is no precise value, which `precisely`
+says by returning None: long double has no vector units and no BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from spec.rounding import MOVES
+
+#: Whether numpy's long double has more digits than float64 on this platform.
+AVAILABLE = bool(np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 256)
+
+#: Terms of one evaluation, an elementwise function counted as `_FUNCTION` of them: some tenths of a second of one core.
+LARGEST = 2**23
+_FUNCTION = 16
+
+Wide = Any  # numpy.ndarray of longdouble: its type parameters say nothing more
+
+_aten = torch.ops.aten
+
+
+def _elu(x: Wide, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Wide:
+    below = alpha * np.expm1(np.minimum(x, 0) * input_scale)
+    return np.where(x > 0, x, below) * scale
+
+
+def _sum(x: Wide, dims: Sequence[int] | None = None, keepdim: bool = False) -> Wide:
+    return np.sum(x, axis=tuple(dims) if dims else None, keepdims=keepdim)
+
+
+def _mean(x: Wide, dims: Sequence[int] | None = None, keepdim: bool = False) -> Wide:
+    total = _sum(x, dims, keepdim)
+    return total / np.longdouble(x.size // max(np.size(total), 1))
+
+
+#: What is computed in long double, by its name in torch.
+ARITHMETIC: dict[Any, Callable[..., Wide]] = {
+    _aten.abs.default: np.abs,
+    _aten.add.Tensor: lambda x, y, alpha=1: x + alpha * y,
+    _aten.addmm.default: lambda bias, x, y: bias + x @ y,
+    _aten.clamp.default: lambda x, low=None, high=None: np.clip(x, low, high),
+    _aten.clamp_max.default: np.minimum,
+    _aten.clamp_min.default: np.maximum,
+    _aten.div.Tensor: np.divide,
+    _aten.elu.default: _elu,
+    _aten.exp.default: np.exp,
+    _aten.expm1.default: np.expm1,
+    _aten.log.default: np.log,
+    _aten.log1p.default: np.log1p,
+    _aten.mean.default: _mean,
+    _aten.mean.dim: _mean,
+    _aten.mm.default: np.matmul,
+    _aten.bmm.default: np.matmul,
+    _aten.mul.Tensor: np.multiply,
+    _aten.pow.Tensor_Scalar: np.power,
+    _aten.reciprocal.default: np.reciprocal,
+    _aten.relu.default: lambda x: np.maximum(x, 0),
+    _aten.rsqrt.default: lambda x: 1 / np.sqrt(x),
+    _aten.rsub.Scalar: lambda x, y, alpha=1: y - alpha * x,
+    _aten.sigmoid.default: lambda x: 1 / (1 + np.exp(-x)),
+    _aten.sqrt.default: np.sqrt,
+    _aten.sub.Tensor: lambda x, y, alpha=1: x - alpha * y,
+    _aten.sum.default: _sum,
+    _aten.sum.dim_IntList: _sum,
+    _aten.tanh.default: np.tanh,
+}
+
+_PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default})
+_CREATIONS = frozenset(
+    {
+        _aten.full.default,
+        _aten.full_like.default,
+        _aten.new_ones.default,
+        _aten.new_zeros.default,
+        _aten.ones.default,
+        _aten.zeros.default,
+    }
+)
+
+
+class NotPrecise(Exception):
+    """This reference, or a call of this size, is not evaluated in more than float64."""
+
+
+class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Evaluate with twice the digits: results are rounded to float64, and `low` knows what rounding took from them."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._low: dict[int, tuple[Tensor, Tensor]] = {}
+        self._terms = 0
+
+    def low(self, high: Tensor) -> Tensor:
+        """What is to be added to a result of this mode; zeros for a tensor that it did not make."""
+        # The tensor is kept beside its low part: an id is only good while its object lives.
+        found = self._low.get(id(high))
+        return torch.zeros_like(high) if found is None else found[1]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in ARITHMETIC and any(tensor.is_floating_point() for tensor in _tensors(args)):
+            return self._computed(func, args, kwargs)
+        result = func(*args, **kwargs)
+        if func in MOVES and not func._schema.name.endswith("_like"):
+            self._remember(result, func(*_mapped(args, self._low_of), **kwargs))
+        elif func not in MOVES | _CREATIONS and any(part.is_floating_point() for part in _tensors(result)):
+            raise NotPrecise(f"{func} is not listed in ARITHMETIC")
+        return result
+
+    def _low_of(self, tensor: Tensor) -> Tensor:
+        return self.low(tensor) if tensor.is_floating_point() else tensor
+
+    def _remember(self, result: Any, low: Any) -> None:
+        for high, rest in zip(_tensors(result), _tensors(low), strict=True):
+            if high.is_floating_point():
+                self._low[id(high)] = high, rest
+
+    def _computed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        largest = max(tensor.numel() for tensor in _tensors(args))
+        self._terms += args[-2].numel() * args[-1].shape[-1] if func in _PRODUCTS else _FUNCTION * largest
+        if self._terms > LARGEST:
+            raise NotPrecise(f"it has more than {LARGEST} terms")
+        with np.errstate(all="ignore"):
+            value = np.asarray(ARITHMETIC[func](*_mapped(args, self._wide), **kwargs), dtype=np.longdouble)
+            high = value.astype(np.float64)
+            low = np.where(np.isfinite(high), value - high, 0).astype(np.float64)
+        result = torch.from_numpy(high)
+        self._remember(result, torch.from_numpy(low))
+        return result
+
+    def _wide(self, tensor: Tensor) -> Wide:
+        return tensor.numpy().astype(np.longdouble) + self.low(tensor).numpy()
+
+
+def _mapped(args: Any, change: Callable[[Tensor], Any]) -> Any:
+    if isinstance(args, Tensor):
+        return change(args)
+    return type(args)(_mapped(part, change) for part in args) if isinstance(args, tuple | list) else args
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    return [tensor for part in value for tensor in _tensors(part)] if isinstance(value, tuple | list) else []
+
+
+def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
+    """What `evaluate()` returns, exact and rounded once to float64; None where there is no such value.
+
+    `evaluate` computes in float64 on the CPU, without autograd. A result that is not finite is that of float64 itself:
+    long double overflows later, and a reference's own overflow is part of what it asks for.
+    """
+    if not AVAILABLE:
+        return None
+    try:
+        with Precise():
+            results = evaluate()
+    except NotPrecise:
+        return None
+    plain = evaluate()
+    both = zip(results, plain, strict=True)
+    return tuple(torch.where(x.isfinite() & y.isfinite(), x, y) for x, y in both)

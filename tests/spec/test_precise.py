@@ -1,0 +1,85 @@
+"""`spec.precise` has more digits than float64: held against 50-digit arithmetic that shares nothing with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spec import lltm, mlp, precise
+from spec.contract import Operator
+from tests.spec.fifty_digits import Exactly, drawn, exact, finite, mp
+from tests.spec.test_lltm_against_mpmath import lltm_exactly
+from tests.spec.test_mlp_against_mpmath import mlp_exactly
+
+pytestmark = pytest.mark.skipif(
+    not precise.AVAILABLE, reason="not run: numpy's longdouble has no more digits than float64 on this platform"
+)
+
+BY_HAND = [pytest.param(lltm.OPERATOR, lltm_exactly, id="lltm"), pytest.param(mlp.OPERATOR, mlp_exactly, id="mlp")]
+
+RESOLVED = 1e-25
+
+
+def errors(operator: Operator, exactly: Exactly, family: str, beyond: bool) -> list[float]:
+    """The error of every element, of outputs and gradients, in units of the last place of the exact value.
+
+    The 50 digits are those of sums of numbers near 1: below `RESOLVED` they are no measure.
+    """
+    inputs, cotangents = drawn(operator, operator.case("small"), operator.family(family))
+
+    def evaluate() -> tuple[Tensor, ...]:
+        return (*operator.forward(*inputs), *operator.vjp(inputs, cotangents))
+
+    found = precise.precisely(evaluate) if beyond else evaluate()
+    assert found is not None
+    truth = exactly(inputs, cotangents)
+    names = [*(arg.name for arg in operator.outputs), *(f"d_{arg.name}" for arg in operator.inputs)]
+    return [
+        float(abs(x - y) / mp.mpf(float(np.spacing(max(abs(float(y)), RESOLVED)))))
+        for name, tensor in zip(names, found, strict=True)
+        for xs, ys in zip(exact(tensor), truth[name], strict=True)
+        for x, y in zip(xs, ys, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("law", "exactly"), BY_HAND)
+def test_every_element_is_rounded_once(law: Operator, exactly: Exactly) -> None:
+    for family in finite(law)[:3]:
+        # Half a unit is one rounding to float64; the rest is for the roundings of the long double itself.
+        assert max(errors(law, exactly, family.name, beyond=True)) <= 0.51, family.name
+    assert max(errors(law, exactly, "normal", beyond=False)) > 1.0, "float64 itself does as well: nothing is shown"
+
+
+def normal(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_moves_keep_both_parts() -> None:
+    third = normal(3, 4)
+
+    def evaluate() -> tuple[Tensor, ...]:
+        parts = (third * third).t().chunk(2)
+        moved = torch.cat(
+            [torch.stack([*parts[1].unbind(), *parts[0].unbind()]), torch.zeros(1, 3, dtype=torch.float64)]
+        )
+        return (moved.sum(0) - (third * third).sum(1),)
+
+    found = precise.precisely(evaluate)
+    assert found is not None
+    # The same four squares in another order: what is left is a rounding of long double, not one of float64.
+    assert float(found[0].abs().max()) <= 2.0**-61
+
+
+def test_what_is_not_listed_has_no_precise_value() -> None:
+    assert precise.precisely(lambda: (torch.special.bessel_j0(normal(2)),)) is None
+    assert precise.precisely(lambda: (normal(300, 300) @ normal(300, 300),)) is None
+
+
+def test_what_overflows_in_float64_stays_as_float64_has_it() -> None:
+    huge = torch.tensor([1e300, 1.0], dtype=torch.float64)
+    found = precise.precisely(lambda: (huge * huge, huge * huge / huge))
+    assert found is not None
+    assert found[0].tolist() == [float("inf"), 1.0]
+    assert found[1].tolist() == [float("inf"), 1.0]
