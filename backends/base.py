@@ -106,6 +106,8 @@ class Backend:
     """One way of implementing operators. Its public name is its folder's, with `-` for `_`.
 
     `absent` names the operators that it lacks on purpose, each with the reason: all their cells are `declared`.
+    `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
+    `not-run` in a run that names no backend.
     """
 
     summary: str
@@ -113,6 +115,7 @@ class Backend:
     dtypes: tuple[torch.dtype, ...] = DTYPES
     declared: tuple[Declaration, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict, hash=False)
+    on_request: str = ""
 
     def __post_init__(self) -> None:
         for operator, reason in self.absent.items():

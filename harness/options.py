@@ -44,6 +44,8 @@ class Slot:
     dtype: torch.dtype
     source: FoundBackend | Candidate
     sanitize: bool = False
+    #: Whether the backend was named, or is one of all.
+    named: bool = True
 
     @property
     def id(self) -> str:
@@ -64,6 +66,9 @@ class Slot:
             if self.device not in self.source.backend.devices:
                 raise Unavailable(f"{self.backend} runs on {', '.join(self.source.backend.devices)}")
             discovery.require_device(self.device)
+            why = self.source.backend.on_request
+            if why and not self.named:
+                raise Unavailable(f"{self.backend} is judged where it is named, by --backend {self.backend}: {why}")
             implementation = self.source.implementation(self.operator.name)
             if implementation is None:
                 raise Unavailable(f"{self.backend} does not implement {self.operator.name}")
@@ -131,7 +136,9 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
                     continue  # asked for cuda-emulated, say: a backend that never runs there has no place in the table
                 for dtype in dtypes:
                     if dtype in backends[name].backend.dtypes:
-                        yield Slot(operator, name, device, dtype, backends[name], selection.sanitize)
+                        yield Slot(
+                            operator, name, device, dtype, backends[name], selection.sanitize, bool(selection.backends)
+                        )
 
 
 def _sensible_devices(found: FoundBackend) -> tuple[str, ...]:

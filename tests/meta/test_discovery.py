@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +150,17 @@ def test_an_operator_that_is_absent_on_purpose_is_declared_for_every_property(tm
         assert (cell.verdict, cell.reason) == (DECLARED, "nobody asked")
         cell = mlp.judge(property)
         assert (cell.verdict, cell.reason) == (NOT_RUN, "mine does not implement mlp")
+
+
+def test_a_backend_on_request_is_judged_where_it_is_named(tmp_path: Path) -> None:
+    path = _folder(tmp_path / "mine", init=BACKEND.replace(")\n", ", on_request='it takes a week')\n"))
+    where = Selection(("lltm",), (), ("cpu",), ("float32",), backend_paths=(path,))
+    (unnamed,) = (slot for slot in slots(where) if slot.backend == "mine")
+    cell = unnamed.judge(all_properties()["sizes"])
+    reason = "mine is judged where it is named, by --backend mine: it takes a week"
+    assert (cell.verdict, cell.reason) == (NOT_RUN, reason)
+    (named,) = slots(replace(where, backends=("mine",)))
+    assert named.subject().backend == "mine"
 
 
 def test_an_operator_that_is_declared_absent_and_there_is_broken(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+"""A reference under torch.compile, as a function that checks nothing: the operator's file does that, outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+#: Variants of one function that are compiled before Dynamo gives up: dtypes, layouts, sizes of 0 and 1, which inputs
+#: want a gradient, and their combinations. PyTorch's own limit is 8.
+VARIANTS = 1024
+
+
+@cache
+def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """`reference`, compiled at its first call and anew for each kind of call, whole or not at all."""
+    configuration = torch._dynamo.config
+    configuration.recompile_limit = max(configuration.recompile_limit, VARIANTS)
+    configuration.accumulated_recompile_limit = max(configuration.accumulated_recompile_limit, 4 * VARIANTS)
+    function: Callable[..., Any] = torch.compile(reference, fullgraph=True, dynamic=True)
+    return function
