@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spec.rounding import UNIT_ROUNDOFF, Envelope, gain, underflow
+from spec.rounding import UNIT_ROUNDOFF, Envelope, chosen, gain, underflow
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comp
     exact, usable = envelope.exact, envelope.usable
     special, bad = _specials(got, envelope, specials)
     error_everywhere = torch.where(usable, got - exact, 0.0).nan_to_num(nan=math.inf)
-    error, y = error_everywhere[usable], exact[usable]
+    error, y = chosen(error_everywhere, usable), chosen(exact, usable)
     wrong = bad.clone()
     if y.numel() == 0:
         return Comparison((Statistic("largest", 0.0, 0.0),), error_everywhere, wrong, _first(wrong), special)

@@ -159,7 +159,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             terms = max(args[0].numel() // max(result.numel(), 1), 1)
             total = func(args[0].abs(), *args[1:], **kwargs)
             amplitude.add_(total, alpha=self._accumulator * math.sqrt(terms))
-        noise = torch.rand(result.shape, generator=self._generator, dtype=torch.float64).mul_(2).sub_(1)
+        noise = torch.empty(result.shape, dtype=torch.float64).uniform_(-1, 1, generator=self._generator)
         return noise.mul_(amplitude).add_(result)
 
 
@@ -253,31 +253,31 @@ def _run(evaluate: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, seed: i
     yield from (tensor.detach() for tensor in results)
 
 
+def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, flat; without a copy where that is everywhere, as it mostly is."""
+    return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
+
+
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
     usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
     for run in runs:
-        usable &= run.isfinite()
-    y = exact[usable]
-    errors = [run[usable] - y for run in runs]
-    # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this distribution.
-    mean_square = torch.zeros_like(y)
-    for error in errors[:-1]:
-        mean_square.addcmul_(error, error, value=1 / (len(errors) - 1))
+        if not math.isfinite(float(run.sum())):  # far cheaper than to look at each element
+            usable &= run.isfinite()
+    y = chosen(exact, usable)
     if y.numel() == 0:
-        return Envelope(dtype, exact, usable, mean_square, 0.0, 0.0, 0.0)
-    return Envelope(
-        dtype,
-        exact,
-        usable,
-        sigma=mean_square.sqrt(),
-        largest=max(float(error.abs().max()) for error in errors),
-        rms=max(float(error.square().mean().sqrt()) for error in errors),
-        gain=max(gain(error, y) for error in errors),
-        blocks=tuple(replace(block, gain=_block_gain(block, exact, runs, usable)) for block in blocks),
-    )
-
-
-def _block_gain(block: Block, exact: Tensor, runs: list[Tensor], usable: Tensor) -> float:
-    y, here = block.of(exact), block.of(usable)
-    known = torch.where(here, y, 0.0)
-    return max(gain(torch.where(here, block.of(run) - y, 0.0), known) for run in runs)
+        return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
+    known = exact if y.numel() == exact.numel() else exact.masked_fill(~usable, 0.0)
+    mean_square, largest, rms, whole = torch.zeros_like(y), 0.0, 0.0, 0.0
+    gains = [0.0] * len(blocks)
+    for number, run in enumerate(runs):
+        everywhere = run - exact if known is exact else (run - exact).masked_fill_(~usable, 0.0)
+        error = chosen(everywhere, usable)
+        # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this distribution.
+        if number < len(runs) - 1:
+            mean_square.addcmul_(error, error, value=1 / (len(runs) - 1))
+        largest = max(largest, float(torch.linalg.vector_norm(error, math.inf)))
+        rms = max(rms, math.sqrt(float(torch.dot(error, error)) / error.numel()))
+        whole = max(whole, gain(error, y))
+        gains = [max(g, gain(block.of(everywhere), block.of(known))) for g, block in zip(gains, blocks, strict=True)]
+    found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, gains, strict=True))
+    return Envelope(dtype, exact, usable, mean_square.sqrt_(), largest, rms, whole, found)
