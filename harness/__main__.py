@@ -13,6 +13,7 @@ from harness import build, discovery, rocm, running, scaffold, schema, tables
 from harness.bench import command as bench
 from harness.difference import difference
 from harness.errors import HarnessError, Unavailable
+from harness.gate import command as gate
 from harness.judge import FAIL, NO_EVIDENCE
 from harness.rendering import badge, diff, junit, summary
 from harness.report import Report, load
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     judge.set_defaults(run=lambda given: running.run("test_properties.py", given.options))
 
     bench.add(commands)
+    gate.add(commands)
 
     start = commands.add_parser("new-operator", help="write a package with a contract and a backend that run")
     start.add_argument("name", metavar="NAME")

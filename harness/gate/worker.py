@@ -9,6 +9,7 @@ Nothing else of this project may be imported here.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
@@ -50,6 +51,8 @@ errors = importlib.import_module("harness.errors")
 contract = importlib.import_module("spec.contract")
 
 Benchmark = dict[str, Any]
+#: Calls before instructions are counted.
+_WARM_UP = 5
 
 
 def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
@@ -143,6 +146,16 @@ class Server:
         """Bytes at the peak of a call."""
         found: int = memory.peak_bytes(self._now.work)
         return found
+
+    def instructions(self, calls: int, marks: str) -> None:
+        """Make so many calls between the marks that callgrind counts between."""
+        library = ctypes.CDLL(marks)
+        for _ in range(_WARM_UP):
+            self._now.work.once()
+        library.begin_counting()
+        for _ in range(calls):
+            self._now.work.once()
+        library.end_counting()
 
     def build(self, benchmark: Benchmark) -> float:
         """Seconds until the implementation is loaded: of building it, where the cache is empty."""

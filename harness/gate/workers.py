@@ -48,7 +48,11 @@ class Worker:
                 command, cwd=tree, env=environment, pass_fds=[theirs.fileno()], stdout=self._said, stderr=self._said
             )
         self._socket, self._channel = ours, ours.makefile("rw", encoding="utf-8")
-        self.ask("hello", threads=threads)
+        self._threads = threads
+
+    def greet(self) -> None:
+        """Wait until it has loaded torch and its tree. Raises WorkerFailed."""
+        self.ask("hello", threads=self._threads)
 
     def ask(self, what: str, **fields: Any) -> Any:
         """The worker's answer."""
@@ -87,10 +91,12 @@ class Worker:
 
 @contextlib.contextmanager
 def workers(trees: Sequence[Path], threads: int) -> Iterator[list[Worker]]:
-    """One worker for each tree, all of one launch."""
+    """One worker for each tree, all of one launch; they load side by side."""
     started: list[Worker] = []
     try:
         started += (Worker(tree, threads) for tree in trees)
+        for worker in started:
+            worker.greet()
         yield started
     finally:
         for worker in started:
