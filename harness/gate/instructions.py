@@ -1,7 +1,7 @@
 """How many instructions a call executes, by callgrind: nearly the same each time, however busy the machine is.
 
 Under valgrind everything is tens of times slower, so there is one process a tree, which is instrumented only between
-two marks (callgrind_marks.c, over the header that torch brings), and dumps each benchmark's calls to a file of their own.
+two marks (callgrind_marks.c, over the header that torch brings), and dumps each benchmark's calls to a file apart.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,10 +28,16 @@ def worktree(revision: str, repository: Path = HEAD) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gate-base-") as scratch:
         tree = Path(scratch).resolve() / "tree"
         _git(repository, "worktree", "add", "--detach", "--force", str(tree), commit, about=revision)
+        before = signal.signal(signal.SIGTERM, _leave)  # a gate that is ended must not leave its worktree behind
         try:
             yield tree
         finally:
+            signal.signal(signal.SIGTERM, before)
             _git(repository, "worktree", "remove", "--force", str(tree), about=revision)
+
+
+def _leave(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _git(repository: Path, *arguments: str, about: str) -> str:
