@@ -11,7 +11,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-#ifdef CUDA_EMULATED
+// Kernels that are no CUDA, compiled for the host (HOST_KERNELS), use the same fittings.
+#if defined(CUDA_EMULATED) || defined(HOST_KERNELS)
 constexpr c10::DeviceType kDeviceType = at::kCPU;
 #else
 constexpr c10::DeviceType kDeviceType = at::kCUDA;

@@ -26,6 +26,8 @@ EXIT_CODES = {PASSED: 0, FAILED: 1, INCONCLUSIVE: 4}
 
 #: How much more memory at the peak of a call is too much: counts are exact, so this is no allowance for noise.
 MEMORY = 0.01
+#: What a run has to be able to exclude, if it is to say that nothing is slower: as much as the planted control.
+VISIBLE = 0.10
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,14 @@ def _judged(
         return MORE_MEMORY, f"a call holds {memory[1]:,} bytes at its peak, where base holds {memory[0]:,}"
     if key not in alarmed[PLANTED]:
         return INCONCLUSIVE, f"a planted slow-down of 10% gave {told(planted)}, which is not seen in this noise"
+    if key in alarmed[QUESTION] and again is None:
+        return INCONCLUSIVE, f"{told(question)}, and it could not be measured again"
+    last = again or question
+    if last.high >= 1 + VISIBLE:
+        return INCONCLUSIVE, f"{told(last)}: a slow-down of {VISIBLE:.0%} is not excluded in this noise"
     if key in alarmed[QUESTION]:
-        if again is None:
-            return INCONCLUSIVE, f"{told(question)}, and it could not be measured again"
-        return NOT_SLOWER, f"{told(question)}, but {told(again)} when it was measured again"
-    if key in faster:
-        return FASTER, told(question)
-    return NOT_SLOWER, told(question)
+        return NOT_SLOWER, f"{told(question)}, but {told(last)} when it was measured again"
+    return (FASTER if key in faster else NOT_SLOWER), told(question)
 
 
 def told(found: Estimate) -> str:
