@@ -11,8 +11,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-// Kernels that are no CUDA, compiled for the host (HOST_KERNELS), use the same fittings.
-#if defined(CUDA_EMULATED) || defined(HOST_KERNELS)
+#ifdef CUDA_EMULATED
 constexpr c10::DeviceType kDeviceType = at::kCPU;
 #else
 constexpr c10::DeviceType kDeviceType = at::kCUDA;

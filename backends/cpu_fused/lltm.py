@@ -13,7 +13,6 @@ IMPLEMENTATION = CompiledOperator(
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     flags=(
         "-O3",
-        "-DHOST_KERNELS",
         # A choice between two values becomes a select, as vectors need it. Neither flag changes any result, and none
         # of -ffast-math is set at the link, where it would turn denormal numbers off for the whole process.
         "-fno-math-errno",

@@ -5,6 +5,9 @@
 #include <algorithm>
 
 #include "cell.h"
+
+// What the CUDA backends share is also made for kernels that run on CPU tensors, as theirs do when they are emulated.
+#define CUDA_EMULATED
 #include "lltm_operator.h"
 
 namespace OPERATOR_NAMESPACE {
