@@ -119,9 +119,23 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """What each backend costs at the tutorial's sizes, as ratios within this run; right before and after timing."""
-    columns = ["--benchmark-columns=median,iqr,rounds", "--benchmark-sort=name", "--benchmark-group-by=group"]
-    run(session, "python", "-m", "pytest", "tests/benchmarks", "-q", "--no-header", *columns, *session.posargs)
+    """What each backend costs, beside each other in one run, right before and after; the tutorial's table first."""
+    run(session, "python", "-m", "harness", "bench", *session.posargs)
+
+
+@nox.session
+def gate(session: nox.Session) -> None:
+    """Whether this tree is slower than another commit: `-- --base REV`, by default the one before; 4 is no answer."""
+    asked = any(option.split("=")[0] in ("--base", "--baseline", "--show") for option in session.posargs)
+    run(session, "python", "-m", "harness", "gate", *([] if asked else ["--base", "HEAD~1"]), *session.posargs)
+
+
+@nox.session(name="gate-study")
+def gate_study(session: nox.Session) -> None:
+    """Measure the gate's false alarms and power beside other judges, and draw docs/gate.md; wants a quiet machine."""
+    record = "results/cpu/gate-study.json"
+    run(session, "python", "-m", "tests.meta.study.gate", "-o", record, *session.posargs)
+    run(session, "python", "-m", "tests.meta.study.gate", "--draw", record)
 
 
 @nox.session(name="compile-cuda")

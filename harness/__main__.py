@@ -10,8 +10,10 @@ from pathlib import Path
 
 from backends.base import CompiledOperator
 from harness import build, discovery, rocm, running, scaffold, schema, tables
+from harness.bench import command as bench
 from harness.difference import difference
 from harness.errors import HarnessError, Unavailable
+from harness.gate import command as gate
 from harness.judge import FAIL, NO_EVIDENCE
 from harness.rendering import badge, diff, junit, summary
 from harness.report import Report, load
@@ -138,12 +140,13 @@ def _parser() -> argparse.ArgumentParser:
     validate = of_reports("validate", "hold files against the schema of reports", _validate)
     validate.add_argument("--limit", type=int, default=20, metavar="N", help="problems to tell of each file")
 
-    for name, file, meaning in (
-        ("judge", "test_properties.py", "judge operators and backends of any package; options are those of pytest"),
-        ("bench", "test_speed.py", "what they cost; options are those of pytest"),
-    ):
-        suite = commands.add_parser(name, help=meaning, add_help=False)
-        suite.set_defaults(run=lambda given, file=file: running.run(file, given.options))
+    judge = commands.add_parser(
+        "judge", help="judge operators and backends of any package; options are those of pytest", add_help=False
+    )
+    judge.set_defaults(run=lambda given: running.run("test_properties.py", given.options))
+
+    bench.add(commands)
+    gate.add(commands)
 
     start = commands.add_parser("new-operator", help="write a package with a contract and a backend that run")
     start.add_argument("name", metavar="NAME")
@@ -167,10 +170,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Parse the command line; errors are one sentence and exit code 2."""
-    # What follows `judge` and `bench` is for pytest, in any order.
+    # What follows `judge` is for pytest, in any order.
     arguments, rest = _parser().parse_known_args()
     arguments.options = rest
-    if rest and arguments.command not in ("judge", "bench"):
+    if rest and arguments.command != "judge":
         _parser().error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         result: int = arguments.run(arguments)

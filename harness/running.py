@@ -1,4 +1,4 @@
-"""Run the suite from anywhere: `python -m harness judge` and `python -m harness bench` are pytest with this plugin."""
+"""Run the suite from anywhere: `python -m harness judge` is pytest with this plugin."""
 
 from __future__ import annotations
 

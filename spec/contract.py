@@ -15,6 +15,7 @@ import operator as python_operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
+from math import prod
 from typing import Any
 
 import torch
@@ -141,6 +142,18 @@ class Draw:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64) * (high - low) + low
 
 
+#: The phases of a call that are timed apart.
+FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forward+backward")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The least that a phase takes: bytes between memory and processor, and floating-point operations in products."""
+
+    bytes: int
+    flops: int
+
+
 @dataclass(frozen=True)
 class Case:
     """Named sizes, with where they come from. Tests and benchmarks share them.
@@ -212,6 +225,9 @@ class Operator:
     comes in several forms, each a contract of its own with the name of its `form`: `call(function, *tensors)` calls an
     implementation as this form does. The first form is the operator itself, `forms` holds the others, and a property
     holds where it holds in every form. `refusals` are wrong calls that cannot be made by spoiling one tensor.
+
+    `flops` are the multiplications and additions of the matrix products of forward and of backward, as expressions over
+    the sizes. Pointwise operations are not counted: they hide behind the bytes that they read and write.
     """
 
     name: str
@@ -230,6 +246,7 @@ class Operator:
     forms: tuple[Operator, ...] = field(default=())
     call: Callable[..., Any] | None = None
     refusals: tuple[Refusal, ...] = field(default=())
+    flops: tuple[str, str] = ("0", "0")
 
     def __post_init__(self) -> None:
         names = [form.form for form in self.every_form()]
@@ -271,6 +288,22 @@ class Operator:
                     if isinstance(node, ast.Name):
                         seen[node.id] = None
         return tuple(seen)
+
+    def cost(self, phase: str, sizes: Sizes, itemsize: int) -> Cost:
+        """What no implementation can do without, for elements of `itemsize` bytes: the roofline of a phase.
+
+        Forward reads every input and writes every output once. Backward reads inputs and cotangents and writes the
+        gradients; what an implementation saves in between is its own choice, and not counted. Raises ValueError for an
+        unknown phase.
+        """
+        if phase not in PHASES:
+            raise ValueError(f"phase was {phase!r}, but should be one of {', '.join(PHASES)}")
+        if phase == FORWARD_AND_BACKWARD:
+            parts = [self.cost(part, sizes, itemsize) for part in (FORWARD, BACKWARD)]
+            return Cost(sum(part.bytes for part in parts), sum(part.flops for part in parts))
+        gradients = tuple(arg for arg in self.inputs if arg.differentiable) if phase == BACKWARD else ()
+        elements = sum(prod(arg.shape_for(sizes)) for arg in (*self.inputs, *self.outputs, *gradients))
+        return Cost(elements * itemsize, int(evaluate(self.flops[PHASES.index(phase)], sizes)))
 
     def case(self, name: str) -> Case:
         """The case of that name; KeyError with the known names otherwise."""

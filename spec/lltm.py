@@ -237,4 +237,5 @@ OPERATOR = Operator(
         ),
     ),
     recurrent=(("new_h", "old_h"), ("new_cell", "old_cell")),
+    flops=("6*batch*state_size*(state_size + input_features)", "12*batch*state_size*(state_size + input_features)"),
 )

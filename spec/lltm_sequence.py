@@ -178,6 +178,10 @@ OPERATOR = Operator(
     intermediates=intermediates,
     # A case costs in proportion to its steps, and the allowance evaluates each 17 times: long ones are narrow.
     sequential=("steps",),
+    flops=(
+        "6*steps*batch*state_size*(state_size + input_features)",
+        "12*steps*batch*state_size*(state_size + input_features)",
+    ),
     cases=(
         _case("tutorial", 32, 16, 32, 128, "32 steps of the tutorial's benchmark", "benchmark"),
         _case("small", 3, 2, 4, 5, "fits gradcheck; every size another", "size", "small"),

@@ -184,6 +184,7 @@ OPERATOR = Operator(
     vjp=vjp,
     unspecified=unspecified,
     intermediates=intermediates,
+    flops=("2*batch*hidden_size*(input_features + output_size)", "4*batch*hidden_size*(input_features + output_size)"),
     cases=(
         _case("digits", 16, 64, 128, 10, "images of 8x8, ten classes", "size", "benchmark"),
         _case("middle", 64, 784, 512, 10, "images of 28x28, as in PyTorch's quickstart", "benchmark"),

@@ -1,1 +1,1 @@
-"""The suite for packages outside this repository: `python -m harness judge` and `python -m harness bench` run it."""
+"""The suite for packages outside this repository: `python -m harness judge` runs it."""

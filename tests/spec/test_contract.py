@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
-from spec.contract import DTYPES, Case, Draw, Family, Operator, TensorArg, evaluate
+from spec.contract import BACKWARD, DTYPES, FORWARD, PHASES, Case, Draw, Family, Operator, TensorArg, evaluate
 
 SIZES = {"batch": 7, "state_size": 5}
 
@@ -153,3 +154,30 @@ def test_intermediates_are_the_steps_of_forward(operator: Operator, small_case: 
     for arg, output in zip(operator.outputs, operator.forward(*inputs), strict=True):
         if arg.name in steps:
             assert torch.equal(steps[arg.name], output)
+
+
+def test_the_flops_are_those_that_torch_counts(operator: Operator, small_case: Case) -> None:
+    inputs = [t.requires_grad_() for t in tensors_of(operator, small_case, operator.family("normal"))]
+    with FlopCounterMode(display=False) as forward:
+        outputs = operator.forward(*inputs)
+    with FlopCounterMode(display=False) as backward:
+        torch.autograd.grad(outputs, inputs, [torch.ones_like(y) for y in outputs])
+    itemsize = torch.float64.itemsize
+    assert operator.cost(FORWARD, small_case.sizes, itemsize).flops == forward.get_total_flops()
+    assert operator.cost(BACKWARD, small_case.sizes, itemsize).flops == backward.get_total_flops()
+
+
+def test_the_bytes_are_those_of_what_goes_in_and_out(operator: Operator, small_case: Case) -> None:
+    inputs = tensors_of(operator, small_case, operator.family("normal"))
+    outputs = operator.forward(*inputs)
+    gradients = operator.vjp(tuple(inputs), tuple(torch.ones_like(y) for y in outputs))
+    once = sum(t.numel() * t.itemsize for t in (*inputs, *outputs))
+    forward, backward, both = (operator.cost(phase, small_case.sizes, torch.float64.itemsize) for phase in PHASES)
+    assert forward.bytes == once
+    assert backward.bytes == once + sum(t.numel() * t.itemsize for t in gradients)
+    assert (both.bytes, both.flops) == (forward.bytes + backward.bytes, forward.flops + backward.flops)
+
+
+def test_an_unknown_phase_has_no_cost(operator: Operator, small_case: Case) -> None:
+    with pytest.raises(ValueError, match="phase was 'sideways', but should be one of forward, backward"):
+        operator.cost("sideways", small_case.sizes, 4)

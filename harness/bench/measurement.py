@@ -1,0 +1,231 @@
+"""Making a bench record: every selected backend at every benchmark case, in all phases, by every clock there is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from backends.base import CPU, CUDA
+from harness import environment
+from harness.bench import correctness, products, rounds
+from harness.bench.products import PRODUCTS_ALONE
+from harness.bench.record import KIND, SCHEMA, Row, find
+from harness.errors import Broken, Failure, HarnessError, Unavailable
+from harness.measuring import ceilings, clocks, work
+from harness.measuring.work import Work
+from harness.options import Slot
+from harness.scenario import Scenario, realise
+from harness.subject import Subject, told
+from spec.contract import PHASES, Case, Operator
+
+#: Backends that every row is compared with, where they are there.
+REFERENCES = ("python-autograd", "torch-compile", PRODUCTS_ALONE)
+
+#: How the reason begins for which a backend that returns something wrong has no row.
+WRONG = "wrong"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured. `block_seconds` is how long a sample is, `longest` how long a call may be to be timed."""
+
+    rounds: int = 30
+    block_seconds: float = 0.002
+    longest: float = 0.1
+    threads: tuple[int, ...] = (1, 2)
+    cases: tuple[str, ...] = ()
+    phases: tuple[str, ...] = PHASES
+    seed: int = 0
+
+
+def measure(slots: list[Slot], settings: Settings, say: Say) -> dict[str, Any]:
+    """The record. What is wrong, absent or too slow is `missing`, with the reason, and the rest goes on."""
+    bench = _Bench(settings, say)
+    for group in _grouped(slots):
+        for threads in settings.threads if group[0].device == CPU else (None,):
+            with _threads(threads):
+                bench.measure(group, threads)
+    return {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "environment": environment.describe(),
+        "settings": {"rounds": settings.rounds, "block_seconds": settings.block_seconds, "seed": settings.seed},
+        "ceilings": bench.ceilings,
+        "rows": bench.rows,
+        "missing": bench.missing,
+    }
+
+
+def _grouped(slots: list[Slot]) -> list[list[Slot]]:
+    """Those that are timed together: of one operator, device and dtype. Of emulation the time says nothing."""
+    found: dict[tuple[str, str, torch.dtype], list[Slot]] = {}
+    for slot in slots:
+        if slot.device in (CPU, CUDA):
+            found.setdefault((slot.operator.name, slot.device, slot.dtype), []).append(slot)
+    return list(found.values())
+
+
+@contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What works have in common that are timed together; None stands for all of them."""
+
+    operator: Operator
+    device: str
+    dtype: torch.dtype
+    threads: int | None
+    case: Case | None = None
+    phase: str | None = None
+    clock: str | None = None
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+    def row(self, backend: str) -> Row:
+        """The fields that say what a row, or something that is missing, is about."""
+        return {
+            "operator": self.operator.name,
+            "backend": backend,
+            "device": self.device,
+            "dtype": self.dtype_name,
+            "case": self.case.name if self.case else None,
+            "phase": self.phase,
+            "clock": self.clock,
+            "threads": self.threads,
+        }
+
+    def told(self) -> str:
+        case, threads = self.case.name if self.case else "", f", threads: {self.threads}" if self.threads else ""
+        return f"{self.operator.name} {case} {self.device} {self.dtype_name}{threads}"
+
+
+class _Bench:
+    """What has been measured so far."""
+
+    def __init__(self, settings: Settings, say: Say) -> None:
+        self.settings, self.say = settings, say
+        self.draw = random.Random(settings.seed)
+        self.ceilings: list[Row] = []
+        self.rows: list[Row] = []
+        self.missing: list[Row] = []
+
+    def measure(self, slots: list[Slot], threads: int | None) -> None:
+        """All cases of one operator, device and dtype."""
+        here = _Place(slots[0].operator, slots[0].device, slots[0].dtype, threads)
+        subjects = []
+        for slot in slots:
+            try:
+                subjects.append(slot.subject().in_form(slot.operator))
+            except (Unavailable, Broken) as error:
+                self._miss(here, slot.backend, str(error))
+        for case in here.operator.cases:
+            if "benchmark" in case.tags and case.name in (self.settings.cases or (case.name,)):
+                place = replace(here, case=case)
+                self.say(place.told())
+                self._case(place, case, subjects)
+
+    def _case(self, here: _Place, case: Case, subjects: list[Subject]) -> None:
+        right = [subject for subject in subjects if self._is_right(here, subject, case, "before")]
+        begin = len(self.rows)
+        for clock in clocks.CLOCKS if here.device == CUDA else (clocks.WALL,):
+            for phase in self.settings.phases:
+                place = replace(here, phase=phase, clock=clock)
+                with clocks.preparing(clock, here.device):
+                    works = self._prepared(place, case, right, phase, clock)
+                if set(works) - {PRODUCTS_ALONE}:
+                    self._together(place, case, works, phase, clock)
+        wrong = {subject.backend for subject in right if not self._is_right(here, subject, case, "after")}
+        self.rows[begin:] = [row for row in self.rows[begin:] if row["backend"] not in wrong]
+
+    def _is_right(self, here: _Place, subject: Subject, case: Case, when: str) -> bool:
+        try:
+            correctness.check(subject, case)
+        except Failure as error:
+            self._miss(here, subject.backend, f"{WRONG} {when} timing: {error}")
+            return False
+        return True
+
+    def _prepared(self, here: _Place, case: Case, subjects: list[Subject], phase: str, clock: str) -> dict[str, Work]:
+        """The work of each backend that can be timed by that clock."""
+        inputs = _ring(here.operator, case, here.device, here.dtype)
+        makers: dict[str, Callable[[], Work | None]] = {
+            subject.backend: partial(work.prepare, subject.function, inputs, phase, here.device) for subject in subjects
+        }
+        makers[PRODUCTS_ALONE] = partial(products.prepare, here.operator, inputs, phase, here.device)
+        found = {}
+        for backend, make in makers.items():
+            try:
+                made = make()
+                if made is not None:
+                    self._try(made, clock)
+                    found[backend] = made
+            except (HarnessError, clocks.NotCapturable, RuntimeError) as error:
+                self._miss(here, backend, str(error) if isinstance(error, HarnessError) else told(error))
+        return found
+
+    def _try(self, made: Work, clock: str) -> None:
+        """Call it once. Raises Unavailable where that takes too long, NotCapturable where there is no graph of it."""
+        made.once()
+        took, longest = clocks.clock(clock)(made, 1), self.settings.longest
+        if took > longest:
+            raise Unavailable(f"a call took {took:.3g} s, and may take {longest:g} s: raise --longest to have it")
+
+    def _together(self, here: _Place, case: Case, works: dict[str, Work], phase: str, clock: str) -> None:
+        block = self.settings.block_seconds
+        taken = rounds.take(works, clocks.clock(clock), self.settings.rounds, block, self.draw)
+        cost = here.operator.cost(phase, case.sizes, here.dtype.itemsize)
+        ceiling = self._ceiling(here)
+        least, bound = ceilings.roofline(ceiling["copies"], ceiling["flops_per_second"], cost.bytes, cost.flops)
+        for backend, samples in taken.items():
+            times = rounds.row_times(samples)
+            fraction = rounds.rounded(least / times["seconds"]["median"])
+            self.rows.append(
+                {
+                    **here.row(backend),
+                    "sizes": dict(case.sizes),
+                    **times,
+                    "ratios": {name: rounds.ratio(taken[name], samples) for name in REFERENCES if name in taken},
+                    "bytes": cost.bytes,
+                    "flops": cost.flops,
+                    "roofline": {"seconds": rounds.rounded(least), "bound": bound, "fraction": fraction},
+                }
+            )
+
+    def _ceiling(self, here: _Place) -> Row:
+        about = {"device": here.device, "dtype": here.dtype_name, "threads": here.threads}
+        found = find(self.ceilings, **about)
+        if found is None:
+            self.say(f"ceilings: {about}")
+            found = {**about, **ceilings.measure(here.device, here.dtype)}
+            self.ceilings.append(found)
+        return found
+
+    def _miss(self, here: _Place, backend: str, reason: str) -> None:
+        self.missing.append({**here.row(backend), "reason": reason})
+
+
+def _ring(operator: Operator, case: Case, device: str, dtype: torch.dtype) -> list[tuple[work.Inputs, work.Inputs]]:
+    """(inputs, cotangents) with ordinary values, each with a seed of its own."""
+    first = realise(operator, Scenario.of(case), dtype, device)
+    size = sum(t.numel() * t.itemsize for t in (*first.inputs, *first.cotangents) if t is not None)
+    seeds = range(1, work.ring_length(size, device))
+    calls = [first, *(realise(operator, Scenario.of(case, seed=seed), dtype, device) for seed in seeds)]
+    return [(call.inputs, tuple(g for g in call.cotangents if g is not None)) for call in calls]

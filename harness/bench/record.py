@@ -1,0 +1,60 @@
+"""The record of a bench: a JSON document with a row for each thing timed; docs/report-format.md describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+
+KIND, SCHEMA = "bench", 1
+Row = dict[str, Any]
+#: What rows have in common that were timed together.
+GROUP = ("operator", "device", "dtype", "case", "phase", "clock", "threads")
+
+
+def write(record: dict[str, Any], path: Path) -> None:
+    """Write a record as JSON, a list of numbers to a line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written(record), encoding="utf-8")
+
+
+def written(record: dict[str, Any]) -> str:
+    """The document: a row of the record is a line, so that a change of one is seen as such."""
+    lines = []
+    for key, value in record.items():
+        if isinstance(value, list):
+            entries = ",\n".join(f"  {json.dumps(entry, allow_nan=False)}" for entry in value)
+            lines.append(f" {json.dumps(key)}: [{chr(10) + entries + chr(10) + ' ' if value else ''}]")
+        else:
+            lines.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def read(path: Path, kind: str = KIND) -> dict[str, Any]:
+    """A record of that kind. Raises UsageError, which says what is wrong with the file."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no record {path}; `python -m harness {kind} -o {path}` writes one") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as a record: {error}") from None
+    found = (record.get("kind"), record.get("schema")) if isinstance(record, dict) else type(record).__name__
+    if found != (kind, SCHEMA):
+        raise UsageError(f"{path} was {found!r}, but should be a record of kind {kind!r}, version {SCHEMA}")
+    return dict(record)
+
+
+def find(rows: Iterable[Row], **wanted: Any) -> Row | None:
+    """The one row with these fields; None where there is none."""
+    return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), None)
+
+
+def groups(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows that were timed together, by what they have in common, in the order of the record."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in GROUP), []).append(row)
+    return found

@@ -1,0 +1,61 @@
+"""Timing several works together: a block of each in every round, in an order drawn anew."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping
+from math import exp, log
+from typing import Any
+
+import numpy as np
+
+from harness.gate.statistics import resampled_medians
+from harness.measuring.clocks import Clock, calls_for
+from harness.measuring.work import Work
+
+_RESAMPLES = 2000
+_CONFIDENCE = 0.95
+_DIGITS = 5
+
+
+def take(
+    works: Mapping[str, Work], timed: Clock, rounds: int, block: float, draw: random.Random
+) -> dict[str, list[float]]:
+    """Seconds of one call, one a round, of each work. A block takes about `block` seconds."""
+    calls = {name: calls_for(block, timed, work) for name, work in works.items()}
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name in draw.sample(list(works), len(works)):
+            taken[name].append(timed(works[name], calls[name]) / calls[name])
+    return taken
+
+
+def median(samples: list[float]) -> dict[str, float]:
+    """`median`, and `low` and `high`: a 95% bootstrap interval of it."""
+    return {key: exp(value) for key, value in _interval([log(s) for s in samples]).items()}
+
+
+def ratio(reference: list[float], samples: list[float]) -> dict[str, float]:
+    """The reference's time over this one, round by round: `median`, `low`, `high`. Above 1 this one is faster."""
+    pairs = [log(r / s) for r, s in zip(reference, samples, strict=True)]
+    return {key: rounded(exp(value)) for key, value in _interval(pairs).items()}
+
+
+def _interval(values: list[float]) -> dict[str, float]:
+    medians = resampled_medians([values], _RESAMPLES, seed=0)
+    low, high = np.quantile(medians, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return {"median": statistics.median(values), "low": float(low), "high": float(high)}
+
+
+def rounded(value: float) -> float:
+    """As many digits as a time can have."""
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def row_times(samples: list[float]) -> dict[str, Any]:
+    """The fields `seconds` and `samples` of a row."""
+    return {
+        "seconds": {key: rounded(value) for key, value in median(samples).items()},
+        "samples": [rounded(sample) for sample in samples],
+    }

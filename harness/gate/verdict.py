@@ -1,0 +1,117 @@
+"""What the samples mean: a verdict for each benchmark, and one for the run.
+
+A run is `pass`, `fail` or `inconclusive`, and its exit code 0, 1 or 4: one that cannot tell has not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.gate.matching import EXTRA, Fate
+from harness.gate.sampling import PLANTED, QUESTION, SAME, Samples
+from harness.gate.statistics import Estimate, Rule, alarms, estimate
+
+SLOWER, MORE_MEMORY, BROKEN, INCONCLUSIVE, FASTER, NOT_SLOWER, NOT_RUN = VERDICTS = (
+    "slower",
+    "more-memory",
+    "broken",
+    "inconclusive",
+    "faster",
+    "not-slower",
+    "not-run",
+)
+PASSED, FAILED = "pass", "fail"
+EXIT_CODES = {PASSED: 0, FAILED: 1, INCONCLUSIVE: 4}
+
+#: How much more memory at the peak of a call is too much: counts are exact, so this is no allowance for noise.
+MEMORY = 0.01
+#: What a run has to be able to exclude, if it is to say that nothing is slower: as much as the planted control.
+VISIBLE = 0.10
+
+
+@dataclass(frozen=True)
+class Result:
+    """The verdict on one benchmark. `estimates` are those of the first round by kind, `rerun` that of the second."""
+
+    benchmark: str
+    verdict: str
+    reason: str
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    rerun: Estimate | None = None
+    memory: tuple[int, int] | None = None
+
+
+def estimates(samples: Mapping[str, Samples], kind: str, rule: Rule) -> dict[str, Estimate]:
+    """One estimate for each benchmark that was sampled."""
+    seen = {key: s.launches(kind) for key, s in samples.items() if not s.problem and s.quadruples[kind]}
+    return {key: estimate(launches, rule, comparisons=len(seen)) for key, launches in seen.items()}
+
+
+def suspects(samples: Mapping[str, Samples], rule: Rule) -> set[str]:
+    """What has to be measured once more: whatever alarms."""
+    return alarms(estimates(samples, QUESTION, rule), rule)
+
+
+def results(samples: Mapping[str, Samples], rerun: Mapping[str, Samples], rule: Rule) -> list[Result]:
+    """A verdict for each benchmark. `rerun` holds second samples of the suspects."""
+    by_kind = {kind: estimates(samples, kind, rule) for kind in (QUESTION, SAME, PLANTED)}
+    again = estimates(rerun, QUESTION, rule)
+    alarmed = {
+        QUESTION: alarms(by_kind[QUESTION], rule),
+        SAME: alarms(by_kind[SAME], rule) | alarms(by_kind[SAME], rule, faster=True),
+        PLANTED: alarms(by_kind[PLANTED], rule),
+    }
+    confirmed = alarms(again, rule)
+    faster = alarms(by_kind[QUESTION], rule, faster=True)
+    found = []
+    for key, s in samples.items():
+        if s.problem:
+            found.append(Result(key, NOT_RUN if s.unavailable else BROKEN, s.problem))
+            continue
+        own = {kind: of[key] for kind, of in by_kind.items()}
+        verdict, reason = _judged(key, own, again.get(key), alarmed, confirmed, faster, s.memory)
+        found.append(Result(key, verdict, reason, own, again.get(key), s.memory))
+    return found
+
+
+def _judged(
+    key: str,
+    own: Mapping[str, Estimate],
+    again: Estimate | None,
+    alarmed: Mapping[str, set[str]],
+    confirmed: set[str],
+    faster: set[str],
+    memory: tuple[int, int] | None,
+) -> tuple[str, str]:
+    question, same, planted = own[QUESTION], own[SAME], own[PLANTED]
+    if key in alarmed[SAME]:
+        return INCONCLUSIVE, f"base against itself gave {told(same)}: what differs here is the machine, not the code"
+    if key in confirmed and again is not None:
+        return SLOWER, f"{told(question)}, and {told(again)} when it was measured again"
+    if memory is not None and memory[1] > memory[0] * (1 + MEMORY):
+        return MORE_MEMORY, f"a call holds {memory[1]:,} bytes at its peak, where base holds {memory[0]:,}"
+    if key not in alarmed[PLANTED]:
+        return INCONCLUSIVE, f"a planted slow-down of 10% gave {told(planted)}, which is not seen in this noise"
+    if key in alarmed[QUESTION] and again is None:
+        return INCONCLUSIVE, f"{told(question)}, and it could not be measured again"
+    last = again or question
+    if last.high >= 1 + VISIBLE:
+        return INCONCLUSIVE, f"{told(last)}: a slow-down of {VISIBLE:.0%} is not excluded in this noise"
+    if key in alarmed[QUESTION]:
+        return NOT_SLOWER, f"{told(question)}, but {told(last)} when it was measured again"
+    return (FASTER if key in faster else NOT_SLOWER), told(question)
+
+
+def told(found: Estimate) -> str:
+    """`1.031 (1.022 to 1.040) of base's time`, the interval being the two one-sided bounds."""
+    return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}) of base's time"
+
+
+def overall(found: Iterable[Result], fates: Iterable[Fate], wrong: Iterable[str] = ()) -> str:
+    """The verdict of the run. `wrong` are sentences about anything else that fails it."""
+    verdicts = {result.verdict for result in found}
+    if verdicts & {SLOWER, MORE_MEMORY, BROKEN} or any(fate.fate != EXTRA for fate in fates) or any(wrong):
+        return FAILED
+    # Nothing measured at all is no pass either.
+    return INCONCLUSIVE if INCONCLUSIVE in verdicts or not verdicts - {NOT_RUN} else PASSED

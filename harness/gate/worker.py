@@ -1,0 +1,192 @@
+"""The process that measures one tree. Run as a script, with that tree first on the path; it answers on a socket.
+
+    python -P worker.py FD          requests and answers are lines of JSON
+
+How to measure comes from beside this file, and what to measure from the tree, so that base and head are measured by the
+same code. Of the tree it uses only what every commit has: `harness.discovery` and its errors, and `spec.contract`.
+Nothing else of this project may be imported here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MEASURING = Path(__file__).parents[1] / "measuring"
+
+
+def _own(folder: Path, name: str) -> ModuleType:
+    """A package by its folder, whatever the path says of its name."""
+    found = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    if found is None or found.loader is None:
+        raise ImportError(f"{folder} is not a package")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+_own(MEASURING, "measuring_of_the_gate")
+work = importlib.import_module("measuring_of_the_gate.work")
+clocks = importlib.import_module("measuring_of_the_gate.clocks")
+memory = importlib.import_module("measuring_of_the_gate.memory")
+
+discovery = importlib.import_module("harness.discovery")
+errors = importlib.import_module("harness.errors")
+contract = importlib.import_module("spec.contract")
+
+Benchmark = dict[str, Any]
+#: Calls before instructions are counted.
+_WARM_UP = 5
+
+
+def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
+    """What this tree can be timed at: the benchmark cases of each operator that a backend has."""
+    found = []
+    for operator_name, operator in discovery.operators().items():
+        for backend_name, backend in discovery.all_backends().items():
+            if backend.implementation(operator_name) is None:
+                continue
+            places = [
+                (device, dtype)
+                for device in devices
+                if device in backend.backend.devices
+                for dtype in dtypes
+                if getattr(torch, dtype) in backend.backend.dtypes
+            ]
+            for device, dtype in places:
+                for case in operator.cases:
+                    if "benchmark" in case.tags:
+                        found.append(
+                            {
+                                "operator": operator_name,
+                                "backend": backend_name,
+                                "device": device,
+                                "dtype": dtype,
+                                "case": case.name,
+                                "sizes": dict(case.sizes),
+                            }
+                        )
+    return found
+
+
+class Measured:
+    """The benchmark that is measured at present: prepared once, and timed many times."""
+
+    def __init__(self, asked: Benchmark) -> None:
+        device, dtype = asked["device"], getattr(torch, asked["dtype"])
+        operator = discovery.operator(asked["operator"])
+        function = operator.bound(discovery.load_function(asked["operator"], asked["backend"], device))
+        sizes = dict(operator.case(asked["case"]).sizes)
+        self.clock = clocks.clock(asked["clock"])
+        with clocks.preparing(asked["clock"], device):
+            first = _call(operator, sizes, dtype, device, 0)
+            length = work.ring_length(sum(t.numel() * t.itemsize for part in first for t in part), device)
+            ring = [first, *(_call(operator, sizes, dtype, device, seed) for seed in range(1, length))]
+            self.work = work.prepare(function, ring, asked["phase"], device)
+
+
+def _call(operator: Any, sizes: dict[str, int], dtype: torch.dtype, device: str, seed: int) -> tuple[Any, Any]:
+    """(inputs, cotangents) of the first form of the operator, with ordinary values."""
+    draw = contract.Draw(seed)
+    inputs = tuple(value.to(dtype).to(device) for value in operator.ordinary(sizes, draw).values())
+    cotangents: tuple[Tensor, ...] = tuple(
+        draw.normal(arg.shape_for(sizes)).to(dtype).to(device) for arg in operator.outputs
+    )
+    return inputs, cotangents
+
+
+class Server:
+    """Answers requests; each method whose name a request has, with the request's other fields."""
+
+    def __init__(self) -> None:
+        self._measured: Measured | None = None
+
+    def hello(self, threads: int) -> dict[str, Any]:
+        """Say which tree this is."""
+        torch.set_num_threads(threads)
+        return {"tree": str(Path(str(discovery.__file__)).parents[1]), "torch": torch.__version__, "pid": os.getpid()}
+
+    def benchmarks(self, devices: list[str], dtypes: list[str]) -> list[Benchmark]:
+        """What there is to be timed."""
+        return benchmarks(devices, dtypes)
+
+    def prepare(self, benchmark: Benchmark) -> None:
+        """Load and warm what is to be timed next."""
+        self._measured = None
+        self._measured = Measured(benchmark)
+        self._measured.work.once()
+
+    def calls(self, seconds: float, multiple: int) -> int:
+        """How many calls take about so long."""
+        found: int = clocks.calls_for(seconds, self._now.clock, self._now.work, multiple)
+        return found
+
+    def time(self, calls: int) -> float:
+        """Seconds of so many calls."""
+        found: float = self._now.clock(self._now.work, calls)
+        return found
+
+    def memory(self) -> int:
+        """Bytes at the peak of a call."""
+        found: int = memory.peak_bytes(self._now.work)
+        return found
+
+    def instructions(self, calls: int, marks: str) -> None:
+        """Make so many calls between the marks that callgrind counts between."""
+        library = ctypes.CDLL(marks)
+        for _ in range(_WARM_UP):
+            self._now.work.once()
+        library.begin_counting()
+        for _ in range(calls):
+            self._now.work.once()
+        library.end_counting()
+
+    def build(self, benchmark: Benchmark) -> float:
+        """Seconds until the implementation is loaded: of building it, where the cache is empty."""
+        start = time.perf_counter()
+        discovery.load_function(benchmark["operator"], benchmark["backend"], benchmark["device"])
+        return time.perf_counter() - start
+
+    @property
+    def _now(self) -> Measured:
+        if self._measured is None:
+            raise RuntimeError("nothing is prepared: ask for prepare first")
+        return self._measured
+
+
+def serve(stream: Any) -> None:
+    """Answer until the other side closes: {"result": ...}, {"unavailable": why}, {"error": one line, "trace": ...}."""
+    server = Server()
+    for line in stream:
+        request = json.loads(line)
+        answer: dict[str, Any]
+        try:
+            method: Callable[..., Any] = getattr(server, request.pop("do"))
+            answer = {"result": method(**request)}
+        except (errors.Unavailable, clocks.NotCapturable) as error:
+            answer = {"unavailable": str(error)}
+        except Exception as error:  # whatever the tree's own code raises is the answer
+            answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        stream.write(json.dumps(answer) + "\n")
+        stream.flush()
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as connection, connection.makefile("rw", encoding="utf-8") as channel:
+        serve(channel)

@@ -1,0 +1,103 @@
+"""A worker seen from outside: a process that measures one tree, asked over a socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError, Unavailable
+
+_SCRIPT = Path(__file__).parent / "worker.py"
+#: Seconds within which an answer has to come: a build of one operator is the longest.
+TIMEOUT = 900.0
+
+
+class WorkerFailed(HarnessError):
+    """A worker answered with an error, died or hung. The message says which tree, what was asked, and what came."""
+
+
+class Worker:
+    """One process, for one tree. Asking raises WorkerFailed, or Unavailable where the machine lacks the means."""
+
+    def __init__(self, tree: Path, threads: int, cache: Path | None = None, prefix: Sequence[str] = ()) -> None:
+        """Start it; `cache` is where it builds, `prefix` a program that runs it, such as valgrind."""
+        self.tree = tree
+        ours, theirs = socket.socketpair()
+        ours.settimeout(TIMEOUT)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(tree),
+            "PYTHONHASHSEED": "0",
+            # A pool of threads that waits by spinning would take the core from the other worker.
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "OMP_NUM_THREADS": str(threads),
+            **({"LLTM_CONFORMANCE_CACHE": str(cache)} if cache else {}),
+        }
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - as long as the worker lives
+        with theirs:
+            command = [*prefix, sys.executable, "-P", str(_SCRIPT), str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, cwd=tree, env=environment, pass_fds=[theirs.fileno()], stdout=self._said, stderr=self._said
+            )
+        self._socket, self._channel = ours, ours.makefile("rw", encoding="utf-8")
+        self._threads = threads
+
+    def greet(self) -> None:
+        """Wait until it has loaded torch and its tree. Raises WorkerFailed."""
+        self.ask("hello", threads=self._threads)
+
+    def ask(self, what: str, **fields: Any) -> Any:
+        """The worker's answer."""
+        try:
+            self._channel.write(json.dumps({"do": what, **fields}) + "\n")
+            self._channel.flush()
+            line = self._channel.readline()
+        except OSError as error:
+            raise self._failed(what, f"{type(error).__name__}: {error}") from error
+        if not line:
+            raise self._failed(what, "it ended")
+        answer = json.loads(line)
+        if "unavailable" in answer:
+            raise Unavailable(answer["unavailable"])
+        if "error" in answer:
+            raise self._failed(what, answer["error"])
+        return answer["result"]
+
+    def _failed(self, what: str, why: str) -> WorkerFailed:
+        self._said.seek(0)
+        said = self._said.read().strip()[-2000:]
+        return WorkerFailed(f"the worker of {self.tree} was asked to {what}, but: {why}{': ' + said if said else ''}")
+
+    def stop(self) -> None:
+        """End the process: it ends by itself when nobody asks any more."""
+        with contextlib.suppress(OSError):
+            self._channel.close()
+        self._socket.close()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._said.close()
+
+
+@contextlib.contextmanager
+def workers(trees: Sequence[Path], threads: int) -> Iterator[list[Worker]]:
+    """One worker for each tree, all of one launch; they load side by side."""
+    started: list[Worker] = []
+    try:
+        started += (Worker(tree, threads) for tree in trees)
+        for worker in started:
+            worker.greet()
+        yield started
+    finally:
+        for worker in started:
+            worker.stop()

@@ -1,0 +1,51 @@
+"""What this machine can do, measured beside what is judged by it: copies of several lengths, and a matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from .clocks import CUDA, GRAPH, WALL, calls_for, clock
+from .work import Work
+
+#: Bytes that a copy reads and writes: from what a first-level cache holds to what none does.
+COPIES = tuple(2**power for power in range(16, 29, 2))
+#: Rows and columns of the matrices of the product, by device: large enough to fill it.
+_PRODUCT = {"cpu": 1024, CUDA: 8192}
+_SAMPLES = 5
+_BLOCK_SECONDS = 0.005
+
+
+def measure(device: str, dtype: torch.dtype) -> dict[str, Any]:
+    """`flops_per_second` of a product, and `copies`: (bytes, bytes_per_second) pairs, with the threads set by now."""
+    name = GRAPH if device == CUDA else WALL
+    copies = []
+    for size in COPIES:
+        source = torch.zeros(size // 2 // dtype.itemsize, dtype=dtype, device=device)
+        target = torch.empty_like(source)
+        copies.append([size, size / _seconds(Work([partial(target.copy_, source)], device), name)])
+    n = _PRODUCT[device]
+    a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
+    out = torch.empty_like(a)
+    product = Work([partial(torch.mm, a, b, out=out)], device)
+    return {"flops_per_second": 2 * n**3 / _seconds(product, name), "copies": copies}
+
+
+def _seconds(work: Work, name: str) -> float:
+    """Of one call, the best of several blocks: a ceiling is what the machine can do."""
+    timed = clock(name)
+    calls = calls_for(_BLOCK_SECONDS, timed, work)
+    return min(timed(work, calls) / calls for _ in range(_SAMPLES))
+
+
+def roofline(copies: Sequence[Sequence[float]], flops_per_second: float, bytes: int, flops: int) -> tuple[float, str]:
+    """(seconds, bound): the least time at those ceilings, and which of them sets it, `memory` or `products`.
+
+    The bandwidth is the best of all copies at least as long as `bytes`: no larger footprint can be had faster.
+    """
+    longer = [rate for size, rate in copies if size >= bytes] or [copies[-1][1]]
+    by_memory, by_products = bytes / max(longer), flops / flops_per_second
+    return (by_memory, "memory") if by_memory >= by_products else (by_products, "products")

@@ -1,0 +1,29 @@
+"""How much memory a call holds at its peak, beyond what it was given: a count of bytes, the same each time."""
+
+from __future__ import annotations
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from .clocks import CUDA
+from .work import Work
+
+
+def peak_bytes(work: Work) -> int:
+    """Bytes that one call had allocated at a time, at most; its results count too."""
+    work.once()  # what is allocated once and kept is no part of a call
+    if work.device == CUDA:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work.once()
+        torch.cuda.synchronize()
+        return int(torch.cuda.max_memory_allocated() - before)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        work.once()
+    result = seen.profiler.kineto_results
+    held = peak = 0
+    for event in sorted((e for e in result.events() if e.name() == "[memory]"), key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak

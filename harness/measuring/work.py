@@ -1,0 +1,77 @@
+"""What is timed: one phase of one implementation, over a ring of inputs.
+
+Each call takes the next inputs of the ring, so that no call finds in a register, a cache line or a memo of its own what
+the call before has just computed from the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forward+backward")
+
+#: Inputs in a ring, at most, and the bytes that they may take together on a CPU and on a GPU.
+RING = 12
+RING_BYTES = {"cpu": 2**26, "cuda": 2**31}
+
+Inputs = tuple[Tensor, ...]
+Step = Callable[[], Any]
+
+
+@dataclass
+class Work:
+    """The calls that a clock times, one for each inputs of the ring; `graphs` is the graph clock's own."""
+
+    steps: list[Step]
+    device: str
+    graphs: dict[int, Any] = field(default_factory=dict, repr=False)
+    _next: int = 0
+
+    def once(self) -> None:
+        """Make one call."""
+        step = self.steps[self._next % len(self.steps)]
+        self._next += 1
+        step()
+
+
+def ring_length(call_bytes: int, device: str) -> int:
+    """How many inputs of that many bytes a ring on `device` holds: at least one, at most RING."""
+    return max(1, min(RING, RING_BYTES[device] // max(call_bytes, 1)))
+
+
+def prepare(function: Callable[..., Any], ring: Sequence[tuple[Inputs, Inputs]], phase: str, device: str) -> Work:
+    """The work of a phase, from (inputs, cotangents) pairs.
+
+    `forward` wants no gradient. `backward` keeps the graph of a forward that is made here, once for each inputs, and
+    frees it with the work. Raises ValueError for an unknown phase.
+    """
+    if phase not in PHASES:
+        raise ValueError(f"phase was {phase!r}, but should be one of {', '.join(PHASES)}")
+    return Work([_step(function, inputs, cotangents, phase) for inputs, cotangents in ring], device)
+
+
+def _step(function: Callable[..., Any], inputs: Inputs, cotangents: Inputs, phase: str) -> Step:
+    leaves = tuple(tensor.detach().requires_grad_(phase != FORWARD) for tensor in inputs)
+
+    def forward() -> Any:
+        with torch.no_grad():
+            return function(*leaves)
+
+    def outputs() -> tuple[Tensor, ...]:
+        found = function(*leaves)
+        return (found,) if isinstance(found, Tensor) else tuple(found)
+
+    def forward_and_backward() -> Any:
+        return torch.autograd.grad(outputs(), leaves, cotangents)
+
+    if phase == FORWARD:
+        return forward
+    if phase == FORWARD_AND_BACKWARD:
+        return forward_and_backward
+    made = outputs()
+    return lambda: torch.autograd.grad(made, leaves, cotangents, retain_graph=True)
