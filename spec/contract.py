@@ -204,8 +204,8 @@ class Operator:
 
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is judged in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input.
-    `saved` names what an implementation may keep from forward for backward, besides inputs and outputs: what autograd
-    keeps of the reference, and so what nobody needs more of. Where it names nothing, nothing is said about it.
+    `saved` names what autograd keeps of the reference for backward, besides inputs and outputs: the measure of what an
+    implementation may keep. Where it names nothing, nothing is said about it.
     `intermediates(*inputs)` names the steps in between, in the order in which they are computed.
     `unspecified(inputs, cotangents)`, where the contract leaves a derivative open, is `vjp` with NaN in its place: a
     gradient may be anything where the two differ.

@@ -239,4 +239,5 @@ OPERATOR = Operator(
             _affine,
         ),
     ),
+    saved=(TensorArg("hidden", ("batch", "hidden_size")),),
 )
