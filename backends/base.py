@@ -56,6 +56,9 @@ class CompiledOperator:
     sources: tuple[Path, ...]
     include_dirs: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ("-O2",)
+    #: Made of `torch.ops.<namespace>`: what is called in the operator's place while torch.func transforms a call. None
+    #: where the operator bears that itself, or not at all.
+    under_transforms: Callable[[Any], Callable[..., Any]] | None = None
 
     @property
     def has_cuda_sources(self) -> bool:

@@ -342,11 +342,22 @@ def _load(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...])
     except (OSError, RuntimeError) as error:
         # torch says only that it could not; what the dynamic linker said is the cause.
         raise Broken(f"{library.name} was built but does not load: {error.__cause__ or error}") from error
-    packet = getattr(getattr(torch.ops, namespace(operator, device)), operator.operator, None)
+    ops = getattr(torch.ops, namespace(operator, device))
+    packet = getattr(ops, operator.operator, None)
     if packet is None:
         raise Broken(
             f"{library.name} registers no torch.ops.{namespace(operator, device)}.{operator.operator}; "
             "its sources should do so by TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m)"
         )
     function: Callable[..., Any] = packet.default
-    return function
+    return function if operator.under_transforms is None else _chosen(function, operator.under_transforms(ops))
+
+
+def _chosen(function: Callable[..., Any], under_transforms: Callable[..., Any]) -> Callable[..., Any]:
+    """The one or the other, by whether a transform of torch.func is active: half a microsecond a call."""
+    is_active = torch._C._are_functorch_transforms_active
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return under_transforms(*arguments, **named) if is_active() else function(*arguments, **named)
+
+    return call

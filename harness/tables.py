@@ -21,6 +21,23 @@ VIEWS: dict[str, frozenset[str] | None] = {
     "conformance": None,
     "gradcheck": frozenset({"gradcheck", "double-backward"}),
     "parity": frozenset({"forward-parity", "vjp-parity"}),
+    "integration": frozenset(
+        {
+            "autograd-hooks",
+            "compile",
+            "concurrent-threads",
+            "cuda-graphs",
+            "current-stream",
+            "export",
+            "fake-tensors",
+            "functional-transforms",
+            "global-state",
+            "inference-modes",
+            "memory",
+            "opcheck",
+            "other-device",
+        }
+    ),
 }
 
 
@@ -145,7 +162,7 @@ def markdown(report: Report, view: str = "conformance") -> str:
     machine = report.environment
     lines = [
         f"{machine['gpu'] or machine['cpu']}, torch {machine['torch']}, Python {machine['python']}: "
-        + ", ".join(f"{report.count(v)} {v}" for v in MARKS if report.count(v)),
+        + ", ".join(f"{n} {v}" for v in MARKS if (n := sum(cell.verdict == v for cell in cells))),
         "",
     ]
     operators = _by_operator(cells)

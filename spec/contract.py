@@ -105,8 +105,10 @@ class TensorArg:
         return self.shape.index("batch") if "batch" in self.shape else None
 
     def shape_for(self, sizes: Sizes) -> Shape:
-        """The shape in numbers."""
-        return tuple(int(dimension(sizes)) for dimension in self._dimensions)
+        """The shape in numbers; symbolic where `sizes` are."""
+        lengths = (dimension(sizes) for dimension in self._dimensions)
+        # A size that stands for any number, as torch.export has them, would by int() become the one that it is now.
+        return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:
         """(name, begin, end) of each named part of dimension `dim`; empty where it has none."""
@@ -215,6 +217,8 @@ class Operator:
 
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is judged in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input.
+    `saved` names what autograd keeps of the reference for backward, besides inputs and outputs: the measure of what an
+    implementation may keep. Where it names nothing, nothing is said about it.
     `intermediates(*inputs)` names the steps in between, in the order in which they are computed.
     `unspecified(inputs, cotangents)`, where the contract leaves a derivative open, is `vjp` with NaN in its place: a
     gradient may be anything where the two differ.
@@ -247,6 +251,7 @@ class Operator:
     call: Callable[..., Any] | None = None
     refusals: tuple[Refusal, ...] = field(default=())
     flops: tuple[str, str] = ("0", "0")
+    saved: tuple[TensorArg, ...] = field(default=())
 
     def __post_init__(self) -> None:
         names = [form.form for form in self.every_form()]

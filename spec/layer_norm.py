@@ -319,6 +319,10 @@ def _operator(name: str, form: _Form, cases: tuple[Case, ...], forms: tuple[Oper
         invariants=_invariants(form),
         call=form.call,
         refusals=_refusals(form),
+        saved=(
+            *(TensorArg(name, form.shape) for name in ("deviation", "centred", *(("xhat",) if form.weight else ()))),
+            *(TensorArg(name, form.shape[: len(form.shape) - form.normalized]) for name in ("mean", "rstd")),
+        ),
     )
 
 

@@ -238,4 +238,12 @@ OPERATOR = Operator(
     ),
     recurrent=(("new_h", "old_h"), ("new_cell", "old_cell")),
     flops=("6*batch*state_size*(state_size + input_features)", "12*batch*state_size*(state_size + input_features)"),
+    saved=(
+        TensorArg("X", ("batch", "state_size + input_features")),
+        TensorArg("gates", ("batch", "3*state_size")),
+        *(
+            TensorArg(name, ("batch", "state_size"))
+            for name in ("input_gate", "output_gate", "candidate", "tanh_of_new_cell")
+        ),
+    ),
 )

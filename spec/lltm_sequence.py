@@ -220,4 +220,5 @@ OPERATOR = Operator(
             _half_tanh_of_cell,
         ),
     ),
+    saved=tuple(TensorArg(arg.name, ("steps", *arg.shape)) for arg in lltm.OPERATOR.saved),
 )

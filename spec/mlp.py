@@ -240,4 +240,5 @@ OPERATOR = Operator(
             _affine,
         ),
     ),
+    saved=(TensorArg("hidden", ("batch", "hidden_size")),),
 )

@@ -1,1 +1,1 @@
-"""What backends in Python share: argument checks that no contract's symbols can state."""
+"""What backends in Python share: argument checks that no contract's symbols can state, and torch.func."""

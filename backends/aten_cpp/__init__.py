@@ -4,18 +4,9 @@ What the tutorial's first extension is worth: no Python between the operations, 
 of its own that reads and writes memory.
 """
 
-import torch
-
-from backends.base import CPU, CUDA, Backend, Declaration
+from backends.base import CPU, CUDA, Backend
 
 BACKEND = Backend(
     summary="ATen operations in C++, gradient by hand, C++ autograd",
     devices=(CPU, CUDA),
-    declared=(
-        Declaration(
-            "functional-transforms",
-            "PyTorch has no functorch rule for a C++ autograd function: torch.func.grad raises, and is never wrong",
-            dtype=torch.float64,
-        ),
-    ),
 )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from backends._python import transforms
 from backends.base import NATIVE, CompiledOperator
 
 CSRC = Path(__file__).parent / "csrc"
@@ -11,4 +12,5 @@ IMPLEMENTATION = CompiledOperator(
     namespace="aten_cpp",
     sources=(CSRC / "lltm_sequence.cpp",),
     include_dirs=(NATIVE,),
+    under_transforms=transforms.lltm_sequence,
 )

@@ -5,18 +5,9 @@ copied first.
 `cuda_raw_pointer` and `cuda_accessor` differ in addressing only: compare the two folders.
 """
 
-import torch
-
-from backends.base import CUDA, CUDA_EMULATED, Backend, Declaration
+from backends.base import CUDA, CUDA_EMULATED, Backend
 
 BACKEND = Backend(
     summary="CUDA kernels over raw pointers, C++ autograd",
     devices=(CUDA, CUDA_EMULATED),
-    declared=(
-        Declaration(
-            "functional-transforms",
-            "PyTorch has no functorch rule for a C++ autograd function: torch.func.grad raises, and is never wrong",
-            dtype=torch.float64,
-        ),
-    ),
 )

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from backends._python import transforms
 from backends.base import NATIVE, SHARED_CUDA, CompiledOperator
 
 CSRC = Path(__file__).parent / "csrc"
@@ -11,4 +12,5 @@ IMPLEMENTATION = CompiledOperator(
     namespace="cuda_raw_pointer",
     sources=(CSRC / "layer_norm.cu", CSRC / "layer_norm.cpp"),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
+    under_transforms=transforms.layer_norm,
 )

@@ -1,10 +1,11 @@
-"""What the README shows was drawn from the records in results/, not typed."""
+"""What the README and docs/integration.md show was drawn from the records in results/, not typed."""
 
 import re
 from pathlib import Path
 
 from harness import tables
 from harness.judge import FAIL, NO_EVIDENCE
+from harness.properties import all_properties
 from harness.report import Report
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,24 @@ def test_tables_are_those_of_the_reports() -> None:
         assert tables.insert(tables.markdown(report), readme, name) == readme, f"out of date: {redraw}"
         assert report.complete
         assert not [cell for cell in report.cells if cell.verdict in (FAIL, NO_EVIDENCE)]
+
+
+def test_integration_tables_are_those_of_the_reports() -> None:
+    page = (ROOT / "docs/integration.md").read_text()
+    names = re.findall(r"<!-- (results/\S+\.json) -->", page)
+    assert names, "docs/integration.md shows no results"
+    for name in names:
+        table = tables.markdown(Report.read(ROOT / name), "integration")
+        redraw = f"python -m harness show {name} --view integration --into docs/integration.md"
+        assert tables.insert(table, page, name) == page, f"out of date: {redraw}"
+
+
+def test_every_integration_property_is_explained() -> None:
+    page = (ROOT / "docs/integration.md").read_text()
+    asked = page.partition("## What is asked")[2].partition("## How")[0]
+    view = tables.VIEWS["integration"] or frozenset()
+    assert view <= set(all_properties())
+    assert not [name for name in view if not re.search(rf"(\| |, ){name}( \||, )", asked)]
 
 
 def test_commands_name_sessions_that_exist() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.meta.honest.lltm import Cell, Outputs, elementwise
+from backends.base import check_arguments
+from spec.lltm import OPERATOR
+from tests.meta.honest.lltm import Cell, Outputs, elementwise, plain
 from tests.meta.zoo import fault
 
 
@@ -105,3 +107,33 @@ def meta_of_what_is_kept_wrong(
     z_i, z_o, z_k = torch.nn.functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     new_cell = old_cell + torch.nn.functional.elu(z_k) * _sigmoid(z_i)[0]
     return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
+
+
+_TABLE: dict[int, float] = {}
+
+
+@fault("compile", r"compiled 4 times for 4 sizes of batch, but should at most 2 times")
+def table_by_batch(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+    """What was tuned for a batch is looked up by its size: each size is another program."""
+    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
+    return plain(input * _TABLE.get(int(input.shape[0]), 1.0), weights, bias, old_h, old_cell)
+
+
+@fault("export", "torch.export raised .*, but should export the operator for any batch")
+def batch_as_a_number(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+    """The rows are gone through in a loop of Python: an exported program has as many as it was exported with."""
+    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
+    if len(input) == 0:
+        return plain(input, weights, bias, old_h, old_cell)
+    rows = [plain(x[None], weights, bias, h[None], c[None]) for x, h, c in zip(input, old_h, old_cell, strict=True)]
+    new_h, new_cell = (torch.cat(parts) for parts in zip(*rows, strict=True))
+    return new_h, new_cell
+
+
+@fault("export", "of the exported program, new_h was")
+def constant_of_tracing(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+    """While it is exported it takes a bias of its own, for there the caller's has no values: a constant."""
+    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
+    if torch.compiler.is_exporting():
+        bias = torch.linspace(-0.5, 0.5, 15)
+    return plain(input, weights, bias, old_h, old_cell)

@@ -1,0 +1,64 @@
+"""How many bytes are in use: what an implementation keeps, whoever allocated it, and whatever it is called.
+
+On the CPU glibc's malloc is asked, through which torch, C++ and C allocate alike; what Python's own allocator holds in
+small pieces is not seen, but no tensor is among it. On CUDA it is PyTorch's allocator. Figures are exact: nothing is
+sampled, and no page is counted for the sake of one byte in it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from functools import lru_cache
+
+import torch
+
+
+class _Mallinfo2(ctypes.Structure):
+    """`struct mallinfo2` of malloc.h."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks"),
+            *("uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+def on_host() -> int:
+    """Bytes that malloc has given out and that were not freed. Raises OSError where there is no mallinfo2."""
+    found = _mallinfo2()()
+    return int(found.uordblks) + int(found.hblkhd)
+
+
+@lru_cache(maxsize=1)
+def _mallinfo2() -> ctypes._NamedFuncPointer:
+    try:
+        function = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        raise OSError("this C library has no mallinfo2; glibc has it from 2.33 on") from None
+    function.restype = _Mallinfo2
+    return function
+
+
+def in_use(device: torch.device) -> int:
+    """Bytes on the device that tensors are on, once all that is garbage is gone and all that was queued is done."""
+    gc.collect()
+    if device.type != "cuda":
+        return on_host()
+    torch.cuda.synchronize(device)
+    return torch.cuda.memory_allocated(device)
+
+
+@lru_cache(maxsize=1)
+def unaccountable() -> str:
+    """Why bytes on the host cannot be counted here; empty where they can, which is tried with a megabyte."""
+    try:
+        before = on_host()
+        held = torch.empty(2**20, dtype=torch.uint8)
+        seen = on_host() - before
+    except OSError as error:
+        return str(error)
+    del held
+    return "" if seen >= 2**20 else "malloc is not glibc's here, a sanitizer's for example: it does not count its bytes"

@@ -1,0 +1,122 @@
+"""What PyTorch lets a user hang into autograd works here too: offloading, checkpoints, hooks on tensors and nodes.
+
+Each of them asks for something that only autograd's own machinery gives. `saved_tensors_hooks` moves what is saved for
+backward elsewhere, so what backward uses must have gone through them: here the inputs are overwritten after forward,
+and only what the hooks have packed still has the values. A checkpoint runs forward again in backward, and has to meet
+the same function. A hook on an output sees its cotangent, and one on an input may replace its gradient; each is called
+once. Whatever is changed here is changed by powers of two, so that the results are held against the oracle as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.oracle import expected
+from harness.parity import Tally
+from harness.scenario import Call, Scenario
+from harness.scenarios import smallest
+from harness.subject import CANDIDATE_ERRORS, Subject, told
+
+Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Each way of hanging in: outputs and gradients against the oracle."""
+    if subject.dtype != torch.float32:
+        raise NotApplicable("hooks are called by the same code in every dtype; it is judged in float32")
+    tally = Tally(subject)
+    scenario = smallest(subject.operator)
+    measure = expected(subject.operator, scenario, subject.dtype)
+    for words, way in _WAYS.items():
+        try:
+            outputs, gradients = way(subject, scenario)
+            tally.hold_all(scenario, measure, outputs, gradients)
+        except Failure as failure:  # without its scenario, whose script would call without hooks
+            raise Failure(f"{words}, {failure}") from failure
+        except CANDIDATE_ERRORS as error:
+            where = f"[{scenario.describe(subject.operator)}]"
+            raise Failure(f"{words}, the call raised {told(error)}, but should work {where}") from error
+        tally.scenarios += 1
+    return {**tally.figures(), "ways": list(_WAYS)}
+
+
+def _packed(subject: Subject, scenario: Scenario) -> Results:
+    """What is saved is copied, and its original overwritten before backward."""
+    call = subject.realise(scenario)
+    with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
+        outputs = subject.outputs(call, scenario)
+    with torch.no_grad():
+        for tensor in call.inputs:
+            tensor.fill_(float("nan"))
+    return outputs, subject.gradients(call, outputs, scenario)
+
+
+def _on_cpu(subject: Subject, scenario: Scenario) -> Results:
+    call = subject.realise(scenario)
+    with save_on_cpu():
+        outputs = subject.outputs(call, scenario)
+    return outputs, subject.gradients(call, outputs, scenario)
+
+
+def _checkpointed(use_reentrant: bool) -> Callable[[Subject, Scenario], Results]:
+    def way(subject: Subject, scenario: Scenario) -> Results:
+        call = subject.realise(scenario)
+        found = checkpoint(subject.function, *call.inputs, use_reentrant=use_reentrant, preserve_rng_state=False)
+        outputs: tuple[Tensor, ...] = (found,) if isinstance(found, Tensor) else tuple(found)
+        if not use_reentrant:
+            return outputs, subject.gradients(call, outputs, scenario)
+        # The older kind knows .backward() alone.
+        torch.autograd.backward(list(outputs), list(call.cotangents))
+        named = zip(subject.operator.inputs, call.inputs, strict=True)
+        return outputs, {arg.name: x.grad if x.grad is not None else torch.zeros_like(x) for arg, x in named}
+
+    return way
+
+
+def _hooked(subject: Subject, scenario: Scenario) -> Results:
+    """Of doubled cotangents, the gradients are halved by hooks on the inputs; those on the outputs look on."""
+    leaves = subject.realise(scenario)
+    leaves = replace(leaves, cotangents=tuple(g if g is None else 2 * g for g in leaves.cotangents))
+    inputs = tuple(tensor * 1 for tensor in leaves.inputs)
+    called: dict[str, int] = {}
+
+    def hook(name: str, factor: float | None) -> Callable[[Tensor], Tensor | None]:
+        def called_with(gradient: Tensor) -> Tensor | None:
+            called[name] = called.get(name, 0) + 1
+            return None if factor is None else gradient * factor
+
+        return called_with
+
+    operator = subject.operator
+    for arg, tensor in zip(operator.inputs, inputs, strict=True):
+        tensor.register_hook(hook(f"input {arg.name}", 0.5))  # type: ignore[no-untyped-call]
+    outputs = subject.outputs(Call(inputs, leaves.cotangents), scenario)
+    for arg, tensor in zip(operator.outputs, outputs, strict=True):
+        tensor.register_hook(hook(f"output {arg.name}", None))  # type: ignore[no-untyped-call]
+    gradients = subject.gradients(leaves, outputs, scenario)
+    for kind, args in (("input", operator.inputs), ("output", operator.outputs)):
+        for arg in args:
+            times = called.get(f"{kind} {arg.name}", 0)
+            if times != 1:
+                raise Failure(f"the hook on the {kind} {arg.name} was called {times} times, but should be called once")
+    return outputs, gradients
+
+
+_WAYS: dict[str, Callable[[Subject, Scenario], Results]] = {
+    "with what is saved packed by saved_tensors_hooks, and the inputs overwritten": _packed,
+    "with what is saved moved by save_on_cpu": _on_cpu,
+    "in a checkpoint (use_reentrant=False)": _checkpointed(use_reentrant=False),
+    "in a checkpoint (use_reentrant=True)": _checkpointed(use_reentrant=True),
+    "with hooks on inputs and outputs": _hooked,
+}
+
+PROPERTY = Property("autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check)

@@ -1,0 +1,107 @@
+"""torch.export takes the operator whole, for any size of the batch, and what comes back from a file is right.
+
+An exported program is what is deployed: it holds no Python of the operator's, so a size, a value or a state that was
+read while it was exported is a constant of it from then on. So the operator is exported with its batch declared
+dynamic, written, read back, and called at the size that it was exported with and at another one. The values are held
+against the same allowance as any other, and the program that was read gives the bits of the one that was written.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.parity import OUTPUTS, Tally
+from harness.properties.compile import dynamic_symbol, with_more
+from harness.properties.determinism import hold_bits
+from harness.scenario import Scenario
+from harness.scenarios import smallest
+from harness.subject import CANDIDATE_ERRORS, Subject, told
+
+
+class _Module(torch.nn.Module):
+    """torch.export takes modules alone."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        return self._function(*inputs)
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Export at one size; call the program, as it is and read back from a file, at two."""
+    if subject.dtype != torch.float32:
+        raise NotApplicable("what is exported is the same in every dtype; it is judged in float32")
+    scenario = smallest(subject.operator)
+    where = f"[{scenario.describe(subject.operator)}]"
+    program = _exported(subject, scenario, where)
+    read = _through_a_file(program, where)
+    tally = Tally(subject)
+    for turn in (scenario, with_more(scenario, 4)):
+        inputs = tuple(tensor.detach() for tensor in subject.realise(turn).inputs)
+        written, again = _called(subject, program, inputs), _called(subject, read, inputs)
+        hold_bits(again, written, "from the file", "as before it was written", f"[{turn.describe(subject.operator)}]")
+        _hold(tally, program, turn)
+    nodes = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    return {**tally.figures(), "nodes": len(nodes), "dynamic": dynamic_symbol(scenario)}
+
+
+def _exported(subject: Subject, scenario: Scenario, where: str) -> torch.export.ExportedProgram:
+    symbol = dynamic_symbol(scenario)
+    dynamic = tuple(
+        {dim: torch.export.Dim.DYNAMIC for dim, rule in enumerate(arg.shape) if rule == symbol}
+        for arg in subject.operator.inputs
+    )
+    inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
+    try:
+        with warnings.catch_warnings():  # what torch warns of while it traces is not the candidate's doing
+            warnings.simplefilter("ignore")
+            return torch.export.export(
+                _Module(subject.function), inputs, dynamic_shapes={"inputs": dynamic}, strict=False
+            )
+    except CANDIDATE_ERRORS as error:
+        raise Failure(
+            f"torch.export raised {told(error)}, but should export the operator for any {symbol} {where}"
+        ) from error
+
+
+def _through_a_file(program: torch.export.ExportedProgram, where: str) -> torch.export.ExportedProgram:
+    file = io.BytesIO()
+    try:
+        torch.export.save(program, file)
+        file.seek(0)
+        return torch.export.load(file)
+    except CANDIDATE_ERRORS as error:
+        raise Failure(
+            f"the exported program raised {told(error)} on its way through a file, but should be read back {where}"
+        ) from error
+
+
+def _called(subject: Subject, program: torch.export.ExportedProgram, inputs: tuple[Any, ...]) -> dict[str, Any]:
+    found = program.module()(*inputs)
+    found = (found,) if isinstance(found, torch.Tensor) else found
+    return {arg.name: y for arg, y in zip(subject.operator.outputs, found, strict=True)}
+
+
+def _hold(tally: Tally, program: torch.export.ExportedProgram, scenario: Scenario) -> None:
+    """Hold the program's outputs against the oracle. The Failure has no scenario, whose script would call eagerly."""
+    subject = tally.subject
+    tally.subject = replace(subject, function=program.module())
+    try:
+        tally.run(scenario, OUTPUTS)
+    except Failure as failure:
+        raise Failure(f"of the exported program, {failure}") from failure
+    finally:
+        tally.subject = subject
+
+
+PROPERTY = Property("export", "torch.export takes the operator whole, for any batch, through a file and back", check)

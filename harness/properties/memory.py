@@ -1,0 +1,175 @@
+"""What is kept is what backward needs, it goes when backward is done, and a thousand calls leave nothing behind.
+
+Bytes are counted where they are allocated (`harness.memory`), so that nothing can be kept out of sight: on `ctx`, in a
+closure, or by C++. Three things are held:
+
+- between forward and backward, besides inputs and outputs, no more is kept than three times what the contract lists
+  (`Operator.saved`), which is what autograd keeps of the reference. Three times, because who computes in float64 keeps
+  twice as much, and who takes other formulas other steps. The growth with the batch is compared, for nodes of a graph
+  and copies of parameters are as many for any;
+- backward without retain_graph frees it, though the outputs live on: the inputs die, and a quarter of the figure at
+  most stays;
+- calls forward and backward, over and over, leave as many bytes in use as they found.
+
+On CUDA the peak of one forward and backward is a figure besides.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness import memory
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.properties.compile import dynamic_symbol
+from harness.scenario import Call, Scenario
+from harness.scenarios import smallest, tagged
+from harness.subject import Subject
+from spec.contract import Sizes
+
+#: Calls that must leave nothing behind, and calls before them, in which what is kept for good may be made.
+CALLS, BEFORE = 1000, 50
+#: Bytes that may stay of each call: fewer than the least tensor has.
+_LEFT = 8
+#: Bytes by which the larger of two batches must differ in what may be kept: malloc's rounding is nothing beside it.
+_GROWTH = 2**18
+#: How many times what the contract lists may be kept.
+_TIMES = 3
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """What one call keeps, at two sizes; then many calls."""
+    if subject.dtype != torch.float32:
+        raise NotApplicable("what is kept is kept by the same code in every dtype; it is judged in float32")
+    why = memory.unaccountable()
+    if why:
+        raise NotApplicable(f"bytes cannot be counted on this machine: {why}")
+    _inputs_die(subject, smallest(subject.operator))
+    figures: dict[str, Any] = {"growth of calls": _growth(subject, smallest(subject.operator))}
+    if subject.operator.saved:
+        figures["kept"] = _kept(subject)
+    return figures
+
+
+def _inputs_die(subject: Subject, scenario: Scenario) -> None:
+    """Nobody but the caller holds an input once backward is done, though the outputs live."""
+    leaves = subject.realise(scenario)
+    # Leaves are held by the nodes that accumulate their gradients; what was computed is held by whoever saved it.
+    call = Call(tuple(tensor * 1 for tensor in leaves.inputs), leaves.cotangents)
+    outputs = subject.outputs(call, scenario)
+    _backward(outputs, leaves)
+    alive = {arg.name: weakref.ref(x) for arg, x in zip(subject.operator.inputs, call.inputs, strict=True)}
+    del call
+    gc.collect()
+    held = [name for name, reference in alive.items() if reference() is not None]
+    del outputs
+    if held:
+        raise Failure(
+            f"{', '.join(held)} was alive after backward, but should be freed: backward without retain_graph drops "
+            f"what save_for_backward holds, and nothing else should hold it [{scenario.describe(subject.operator)}]"
+        )
+
+
+def _backward(outputs: tuple[Tensor, ...], call: Call) -> None:
+    leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
+    torch.autograd.grad(list(outputs), leaves, call.cotangents, allow_unused=True)
+
+
+def _growth(subject: Subject, scenario: Scenario) -> str:
+    call = subject.realise(scenario)
+    for _ in range(BEFORE):
+        _backward(subject.outputs(call, scenario), call)
+    before = _everywhere(subject)
+    for _ in range(CALLS):
+        _backward(subject.outputs(call, scenario), call)
+    grown = [now - then for now, then in zip(_everywhere(subject), before, strict=True)]
+    if max(grown) > _LEFT * CALLS:
+        raise Failure(
+            f"{max(grown)} bytes more were in use after {CALLS} calls of forward and backward, but none should be: "
+            f"{max(grown) / CALLS:.0f} bytes of each call are kept [{scenario.describe(subject.operator)}]"
+        )
+    return f"{max(grown)} bytes over {CALLS} calls"
+
+
+def _everywhere(subject: Subject) -> tuple[int, ...]:
+    """Bytes in use on the host and, where it is another, on the device."""
+    device = memory.in_use(subject.torch_device)
+    return (device, memory.on_host()) if subject.device == "cuda" else (device,)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Bytes besides inputs and outputs that are in use before backward and after it; the peak, where it is known."""
+
+    before: int
+    after: int
+    peak: int
+
+
+def _kept(subject: Subject) -> dict[str, Any]:
+    """Hold what is kept at two sizes of the batch against the contract's list."""
+    small, large = _two_sizes(subject)
+    where = f"[{large.describe(subject.operator)}]"
+    may = _may_keep(subject, dict(large.sizes)) - _may_keep(subject, dict(small.sizes))
+    less, more = _held(subject, small), _held(subject, large)
+    kept, stays = more.before - less.before, more.after - less.after
+    listed = ", ".join(arg.name for arg in subject.operator.saved)
+    if kept > _TIMES * may:
+        raise Failure(
+            f"{kept} bytes more are kept between forward and backward than at half of {dynamic_symbol(large)}, but "
+            f"should be {_TIMES * may} at most, {_TIMES} times as {listed} are in the contract {where}"
+        )
+    if stays > may // 4:
+        raise Failure(
+            f"{stays} of {kept} bytes that were kept for backward were still in use after it, but should be freed, "
+            f"though the outputs live {where}"
+        )
+    figures = {"bytes": kept, "listed": may, "after backward": stays, "for": dict(large.sizes)}
+    return {**figures, "peak": more.peak} if subject.device == "cuda" else figures
+
+
+def _two_sizes(subject: Subject) -> tuple[Scenario, Scenario]:
+    """A usual size, with a batch so large that what may be kept is counted in many pages; and twice the batch."""
+    cases = tagged(subject.operator, "benchmark") or tagged(subject.operator, "size")
+    small = Scenario.of(cases[0] if "benchmark" in cases[0].tags else cases[-1])
+    while True:
+        large = _doubled(small)
+        if _may_keep(subject, dict(large.sizes)) - _may_keep(subject, dict(small.sizes)) >= _GROWTH:
+            return small, large
+        small = large
+
+
+def _doubled(scenario: Scenario) -> Scenario:
+    sizes = dict(scenario.sizes)
+    sizes[dynamic_symbol(scenario)] *= 2
+    return replace(scenario, sizes=tuple(sizes.items()))
+
+
+def _may_keep(subject: Subject, sizes: Sizes) -> int:
+    return sum(prod(arg.shape_for(sizes)) for arg in subject.operator.saved) * subject.dtype.itemsize
+
+
+def _held(subject: Subject, scenario: Scenario) -> _Held:
+    """The second of two calls: what is made once is made in the first."""
+    call = subject.realise(scenario)
+    _backward(subject.outputs(call, scenario), call)
+    empty = memory.in_use(subject.torch_device)
+    if subject.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    outputs = subject.outputs(call, scenario)
+    own = sum(y.nbytes for y in outputs)
+    before = memory.in_use(subject.torch_device) - empty - own
+    _backward(outputs, call)
+    after = memory.in_use(subject.torch_device) - empty - own
+    peak = torch.cuda.max_memory_allocated() - empty if subject.device == "cuda" else 0
+    return _Held(before, after, peak)
+
+
+PROPERTY = Property("memory", "no more is kept than backward needs, and nothing when it is done", check)

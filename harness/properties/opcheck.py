@@ -1,0 +1,163 @@
+"""Operators that the implementation registers with PyTorch keep PyTorch's rules: torch.library.opcheck holds for each.
+
+Whatever is called by way of `torch.ops`, the function itself or something inside of it, forward and backward, is noted
+with its arguments, and is given to opcheck with them: the schema tells every mutation and alias, autograd is registered
+where it belongs, the fake tells what the kernel returns, and AOT autograd traces it with static and dynamic sizes.
+An operator that was called with inputs that require grad is checked with such inputs, without which opcheck says
+nothing of its derivative. And since opcheck compares a traced gradient with the eager one, and passes two equal wrong
+ones, outputs and gradients are held against the oracle too.
+
+An implementation that calls no operator of its own, plain torch or an autograd.Function, has nothing registered.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.parity import Tally
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+CHECKS = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_static",
+    "test_aot_dispatch_dynamic",
+)
+#: Namespaces of PyTorch itself.
+_OF_TORCH = ("aten", "prim", "prims", "c10d", "_c10d_functional", "inductor", "profiler", "higher_order")
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """opcheck for every operator that one forward and backward calls; then the values and gradients themselves."""
+    if subject.dtype != torch.float64:
+        raise NotApplicable("what is registered is the same in every dtype; it is judged in float64")
+    scenario = smallest(subject.operator)
+    where = f"[{scenario.describe(subject.operator)}]"
+    tally = Tally(subject)
+    with warnings.catch_warnings():  # what torch warns of here, opcheck finds wrong
+        warnings.simplefilter("ignore")
+        with _Calls() as calls:
+            call = subject.realise(scenario)
+            subject.gradients(call, subject.outputs(call, scenario), scenario)
+        if not calls.noted:
+            raise NotApplicable("it calls no operator of its own: nothing is registered with torch.library")
+        tally.run(scenario)
+    found: dict[str, Any] = {}
+    for operator, noted in calls.noted.items():
+        _opcheck(operator, noted, where)
+        found[str(operator)] = "with inputs that require grad" if noted.tracked else "without grad"
+    return {**tally.figures(), "operators": found, "checks": CHECKS}
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """The arguments of one call, copied; `tracked`: some of them require grad."""
+
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    tracked: bool
+
+    @classmethod
+    def of(cls, args: Sequence[Any], kwargs: Mapping[str, Any], above_autograd: bool) -> _Noted:
+        leaves = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        tracked = above_autograd and any(leaf.requires_grad for leaf in leaves)
+
+        def copy(tensor: Tensor) -> Tensor:
+            return tensor.detach().clone().requires_grad_(above_autograd and tensor.requires_grad)
+
+        with torch.enable_grad():  # a backward runs without, and so would its copies
+            args, kwargs = tree_map_only(Tensor, copy, (tuple(args), dict(kwargs)))
+        return cls(args, kwargs, tracked)
+
+
+class _Calls:
+    """While it is entered, notes the first call of each operator that is not PyTorch's.
+
+    A function mode sees it above autograd, where inputs may require grad; a dispatch mode sees what an operator in C++
+    calls below, where autograd follows nothing. Of two calls the one with inputs that require grad says more.
+    """
+
+    def __init__(self) -> None:
+        self.noted: dict[torch._ops.OpOverload[..., Any], _Noted] = {}
+        self._modes = (_Above(self._note), _Below(self._note))
+
+    def __enter__(self) -> _Calls:
+        for mode in self._modes:
+            mode.__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for mode in reversed(self._modes):
+            mode.__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def _note(self, called: Any, args: Sequence[Any], kwargs: Mapping[str, Any], above_autograd: bool) -> None:
+        if isinstance(called, torch._ops.OpOverloadPacket):
+            called = called.default if hasattr(called, "default") else None
+        if not isinstance(called, torch._ops.OpOverload) or called.namespace in _OF_TORCH:
+            return
+        there = self.noted.get(called)
+        if there is None or not there.tracked:
+            now = _Noted.of(args, kwargs, above_autograd)
+            if there is None or now.tracked:
+                self.noted[called] = now
+
+
+_Note = Callable[[Any, Sequence[Any], Mapping[str, Any], bool], None]
+
+
+class _Above(TorchFunctionMode):
+    def __init__(self, note: _Note) -> None:
+        super().__init__()
+        self._note = note
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self._note(func, args, kwargs or {}, True)
+        return func(*args, **(kwargs or {}))
+
+
+class _Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, note: _Note) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._note = note
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self._note(func, args, kwargs or {}, False)
+        return func(*args, **(kwargs or {}))
+
+
+def _opcheck(operator: torch._ops.OpOverload[..., Any], noted: _Noted, where: str) -> None:
+    """Raise Failure for the first of opcheck's tests that does not hold."""
+    with warnings.catch_warnings():  # what torch warns of while it traces is not the candidate's doing
+        warnings.simplefilter("ignore")
+        found = torch.library.opcheck(
+            operator, tuple(noted.args), dict(noted.kwargs), test_utils=CHECKS, raise_exception=False
+        )
+    for name, outcome in found.items():
+        if outcome != "SUCCESS":
+            raise Failure(f"{name} of opcheck failed for {operator}, but should hold: {_told(outcome)} {where}")
+
+
+def _told(outcome: Any) -> str:
+    """The cause that opcheck wraps, in one line."""
+    error = getattr(outcome, "__cause__", None) or outcome
+    return " ".join(str(error).split())[:400]
+
+
+PROPERTY = Property("opcheck", "what is registered with torch.library keeps its rules, and differentiates right", check)
