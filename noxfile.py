@@ -146,6 +146,13 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of docs/ into site/, without a network; a dead link fails. `-- serve` shows it while you write."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # what mkdocs-material says of its successor, at every build
+    run(session, "python", "-m", "mkdocs", *(session.posargs or ["build"]), env=quiet)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """The project's own tests: the law, the court, and the conformance of the shipped backends on this machine."""
     judge(session, "tests", "tests/spec", "tests/meta", SUITE)
