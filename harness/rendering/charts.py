@@ -7,6 +7,7 @@ matplotlib: names are put in afterwards, escaped, in place of marks that stand f
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 
 from harness.judge import FAIL, Cell
 from harness.rendering import facts
+from harness.ulps import BINS
 
 #: Bytes of SVG in one page. A report of 20,000 cells has more places than anybody looks at.
 BUDGET = 1_200_000
@@ -78,12 +80,18 @@ class Charts:
     left_out: int
 
 
-def accuracy(cells: Sequence[Cell], budget: int = BUDGET // 2) -> Charts:
+def accuracy(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
     """How much of its allowance each cell used: a row a backend, a mark a property."""
     return _within(budget, (lambda where=where, here=here: _accuracy(where, here) for where, here in _places(cells)))
 
 
-def drift(cells: Sequence[Cell], budget: int = BUDGET // 2) -> Charts:
+def ulps(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
+    """How many units in the last place elements were off: a row a backend, outputs above its line, gradients below."""
+    counted = [cell for cell in cells if cell.property in _COUNTED and facts.ulps(cell)]
+    return _within(budget, (lambda where=where, here=here: _ulps(where, here) for where, here in _places(counted)))
+
+
+def drift(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
     """The error of a state that feeds itself, in units of what is allowed after so many steps."""
     with_points = [cell for cell in cells if facts.drift(cell)]
     return _within(budget, (lambda where=where, here=here: _drift(where, here) for where, here in _places(with_points)))
@@ -153,6 +161,54 @@ def _row(axes: Axes, row: int, marks: list[tuple[float, bool, str]]) -> None:
     if held:
         axes.plot(held[-1:], [row], "o", color=_SERIES[0], markersize=5.5)
     axes.plot(beyond, [row] * len(beyond), "X", color=_FAIL, markersize=7, markeredgewidth=0)
+
+
+#: Where outputs and gradients are counted. Both properties have counts of outputs: they are of the same calls.
+_COUNTED = {"forward-parity": "outputs", "vjp-parity": "gradients"}
+
+
+def _ulps(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
+    names = facts.axis(cells, "backend")
+    rows: dict[str, dict[str, list[int]]] = {name: {} for name in names}
+    for cell in cells:
+        kind = _COUNTED[cell.property]
+        rows[cell.backend] |= {kind: facts.ulps(cell).get(kind, [0] * BINS)}
+    counts = [count for row in rows.values() for counts in row.values() for count in counts]
+    if not any(counts):
+        return None
+    tallest = math.log1p(max(counts))
+    with mpl.rc_context(_STYLE):
+        figure, axes = _canvas(30.0 * len(names) + 46)
+        for row, name in enumerate(names):
+            axes.axhline(row, color=_MUTED, linewidth=0.6)
+            for kind, up, colour in (("outputs", -1, _SERIES[0]), ("gradients", 1, _SERIES[1])):
+                heights = [row + up * 0.44 * math.log1p(count) / tallest for count in rows[name].get(kind, [0] * BINS)]
+                axes.stairs(heights, range(BINS + 1), baseline=row, fill=True, color=colour, linewidth=0)
+        axes.set_yticks(range(len(names)), [_mark(row) for row in range(len(names))])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(0, BINS)
+        # At the right end of its bin: «at most so many».
+        axes.set_xticks([1, 2, 4, 6, 8, 10, 12], ["½", "1", "4", "16", "64", "256", "1024"])
+        axes.set_xlabel("error in units in the last place, at most")
+        axes.grid(axis="x")
+        svg = _svg(figure, "ulps" + "/".join(where), names)
+    return Chart(*where, svg, _within_half(rows), _KINDS)
+
+
+#: The legend of these: (name, series).
+_KINDS = (("outputs, upwards", 0), ("gradients, downwards", 1))
+
+
+def _within_half(rows: dict[str, dict[str, list[int]]]) -> str:
+    """What part of all elements is as near as can be, of the backend that has the least of them so near."""
+    parts = {}
+    for name, kinds in rows.items():
+        total = sum(map(sum, kinds.values()))
+        if total:
+            parts[name] = sum(counts[0] for counts in kinds.values()) / total
+    least = min(parts, key=lambda name: parts[name])
+    share = math.floor(1000 * parts[least]) / 10  # downwards: 100% is all of them
+    return f"Within half a unit: {share:g}% of the elements of {least}, and no less of the others."
 
 
 def _drift(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:

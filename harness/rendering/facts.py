@@ -123,6 +123,18 @@ def _drift(figures: dict[str, Any], prefix: str) -> list[tuple[str, int, float]]
     return found
 
 
+def ulps(cell: Cell) -> dict[str, list[int]]:
+    """The counts of `harness.ulps.histogram` of outputs and of gradients, over all forms of the operator."""
+    forms = cell.figures.get("forms")
+    found: dict[str, list[int]] = {}
+    for figures in (cell.figures, *(forms.values() if isinstance(forms, dict) else ())):
+        counted = figures.get("ulps") if isinstance(figures, dict) else None
+        for kind, counts in counted.items() if isinstance(counted, dict) else ():
+            there = found.get(kind, [0] * len(counts))
+            found[kind] = [one + other for one, other in zip(there, counts, strict=True)]
+    return found
+
+
 def _number(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]

@@ -84,6 +84,7 @@ def page(report: Report) -> str:
             sentence=sentence,
             style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
             time=report.environment.get("time"),
+            ulps=_figures(charts.ulps(cells)),
             untested={name: report.count(name) for name in facts.UNTESTED},
             verdict=verdict,
         )

@@ -28,6 +28,9 @@ ATTACK = "</script><script>window.attacked = 1</script><img src=x onerror=window
 
 SCRIPT = "from harness.replay import replay\n\nreplay(\n    operator='lltm',\n    candidate='lltm=k.py:f',\n)\n"
 
+#: Elements by their error in units in the last place.
+ULPS = [4321, 70, *[0] * 10, 5]
+
 
 def cell(verdict: str = PASS, **changes: Any) -> Cell:
     """A cell of lltm, with a reason where it needs one."""
@@ -55,7 +58,7 @@ def one_of_each() -> Report:
         "new_h was 1 at (0, 2), but should be 2 (rms error 0.5, allowed 0.001) [lltm(small: batch=3)]\n  - 1 element"
     )
     return of(
-        cell(figures={"scenarios": 3, "tensors": 7, "worst": worst}, seconds=1.25),
+        cell(figures={"scenarios": 3, "tensors": 7, "worst": worst, "ulps": {"outputs": ULPS}}, seconds=1.25),
         cell(property="recurrence", figures={"horizon": {"new_h": 1000}, **recurrence}),
         cell(FAIL, property="forward-parity", reason=wrong, figures={"reproducer": SCRIPT}),
         cell(NO_EVIDENCE, property="layouts"),

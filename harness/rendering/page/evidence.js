@@ -1,5 +1,5 @@
 // One cell with all that is known of it: in the dialog that its address opens, and in the list of failures.
-const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms"]);
+const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps"]);
 const AFTER = /^(.+) after (\d+)$/;
 
 function evidence(cell, heading, folded) {
@@ -17,6 +17,7 @@ function evidence(cell, heading, folded) {
     figures.has("seen") ? el("p", { class: "reason seen" }, el("span", { class: "muted" }, "What was seen: "), String(figures.get("seen"))) : null,
     cell.used === null ? null : allowance(cell, figures.get("worst")),
     ...inForms(figures).map(([form, some]) => trajectory(form, some)),
+    ...inForms(figures).map(([form, some]) => units(form, some.get("ulps"))),
     again(cell, figures.get("reproducer"), folded),
     numbers(figures, term("judged in", seconds(cell.seconds))),
     ...inForms(figures).slice(1).map(([form, some]) => el("details", { class: "form", open: !folded },
@@ -54,6 +55,16 @@ function trajectory(form, figures) {
   return el("div", { class: "scroll" }, el("table", { class: "drift" },
     el("thead", {}, el("tr", {}, el("th", {}, form || "state"), steps.map((count) => el("th", {}, "after " + count)))),
     el("tbody", {}, rows)));
+}
+
+// How many elements were off by how many units in the last place. Bins are those of harness/ulps.py.
+const BINS = ["½", ...Array.from({ length: 11 }, (_, power) => String(2 ** power)), "more"];
+function units(form, counted) {
+  if (!(counted instanceof Map)) return null;
+  const rows = [...counted].map(([kind, counts]) => el("tr", {}, el("th", { scope: "row" }, kind), counts.map((count) => el("td", {}, count ? count.toLocaleString("en") : "·"))));
+  return el("div", {}, el("h4", {}, "Elements by error in units in the last place, at most" + (form ? ": " + form : "")),
+    el("div", { class: "scroll" }, el("table", { class: "units" },
+      el("thead", {}, el("tr", {}, el("th", {}, "ULP"), BINS.map((bin) => el("th", { scope: "col" }, bin)))), el("tbody", {}, rows))));
 }
 
 // How to see it again: alone where there is a script, and as the suite judges it in any case.
