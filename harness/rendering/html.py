@@ -22,6 +22,7 @@ from markupsafe import Markup
 from harness import tables
 from harness.judge import FAIL, PASS
 from harness.rendering import charts, facts, pack
+from harness.rendering.canvas import Charts
 from harness.report import Report
 
 #: In the order in which they are joined: each is a part of one script, and uses what stands before it.
@@ -91,8 +92,8 @@ def page(report: Report) -> str:
     )
 
 
-def _figures(charts: charts.Charts) -> dict[str, Any]:
-    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.charts`."""
+def _figures(charts: Charts) -> dict[str, Any]:
+    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.canvas`."""
     legend = dict.fromkeys(entry for chart in charts.drawn for entry in chart.legend)
     return {
         "drawn": [{**vars(chart), "svg": Markup(chart.svg)} for chart in charts.drawn],
