@@ -62,6 +62,8 @@ class Chart:
     summary: str
     #: (name, series, marker) of what is drawn, where the picture has a legend.
     legend: tuple[tuple[str, int, str], ...] = ()
+    #: What it is of besides.
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ UNTESTED = (NO_EVIDENCE, DECLARED, NOT_RUN)
 _WORDS = {FAIL: "failed", NO_EVIDENCE: "no evidence", DECLARED: "declared", PASS: "hold", NOT_RUN: "not run"}
 #: How a failure tells its numbers, see `harness.parity` and `harness.properties`.
 _BEYOND = re.compile(r"(?:error|difference) ([-+.\de]+|inf|nan), allowed ([-+.\de]+)")
+#: Backends whose names fit into a line.
+_NAMED = 12
 _AFTER = re.compile(r"^(?P<state>.+) after (?P<steps>\d+)$")
 
 
@@ -64,6 +66,12 @@ def outcome(report: Report) -> tuple[str, str]:
 def counted(report: Report) -> str:
     """`18 failed, 5 hold, 4 not run`."""
     return ", ".join(f"{report.count(verdict)} {word}" for verdict, word in _WORDS.items() if report.count(verdict))
+
+
+def judged(cells: Sequence[Cell]) -> str:
+    """Who was judged, by name: `aten-cpp, my_lltm`; "" without cells."""
+    names = axis(cells, "backend")
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def place(report: Report) -> str:

@@ -113,3 +113,30 @@ def large(cells: int = 20_000) -> Report:
                 made.append(replace(found, **names, figures=figures))
         copy += 1
     return Report(report.environment, True, tuple(made))
+
+
+def timed(backend: str = "aten-cpp", seconds: float = 1e-4, **changes: Any) -> dict[str, Any]:
+    """A row of a bench record: that backend at the tutorial's sizes, where the reference takes 1e-4 s."""
+    row = {"operator": "lltm", "backend": backend, "device": "cpu", "dtype": "float32", "case": "tutorial"}
+    row |= {"sizes": {"batch": 16}, "phase": "forward+backward", "clock": "wall", "threads": 1, "samples": [seconds]}
+    row |= {"seconds": _around(seconds), "ratios": {"python-autograd": _around(1e-4 / seconds)}}
+    row |= {"bytes": 300_000, "flops": 2_000_000, "roofline": {"seconds": 2e-5, "fraction": 2e-5 / seconds}}
+    return {**row, **changes}
+
+
+def _around(value: float) -> dict[str, float]:
+    return {"low": 0.9 * value, "median": value, "high": 1.1 * value}
+
+
+def bench(*rows: dict[str, Any], missing: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """A bench record with these rows; a CPU of 10 GB/s and 100 GFLOP/s."""
+    ceiling = {"device": "cpu", "dtype": "float32", "threads": 1, "flops_per_second": 1e11}
+    return {
+        "kind": "bench",
+        "schema": 1,
+        "environment": MACHINE,
+        "settings": {"rounds": 1},
+        "ceilings": [{**ceiling, "copies": [[1e4, 5e10], [1e8, 1e10]]}],
+        "rows": list(rows),
+        "missing": missing or [],
+    }

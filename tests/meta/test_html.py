@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness import tables
+from harness import strength, tables
 from harness.__main__ import main
 from harness.judge import FAIL, NOT_RUN, PASS
 from harness.rendering import charts, facts, html, pack
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = {
     "docs/reports/cpu.html": "results/cpu/lltm.json",
     "docs/reports/h200.html": "results/nvidia-h200/operators.json",
+    "docs/reports/wrong.html": "results/cpu/wrong-function.json",
 }
 
 
@@ -168,6 +169,20 @@ def test_nothing_but_passes_makes_a_pass(report: Report, verdict: str, sentence:
     assert f'class="plate {verdict}"' in text
     assert sentence in text
     assert ("did not come to its end" in text) is not report.complete
+
+
+def test_the_page_says_who_was_judged() -> None:
+    cells = [cell(backend="mine"), cell(backend="aten-cpp", property="layouts")]
+    assert facts.judged(cells) == "aten-cpp, mine"
+    assert "Judged: aten-cpp, mine<" in html.page(of(*cells))
+    many = [cell(backend=f"b{number:02}") for number in range(14)]
+    assert facts.judged(many).endswith("b10, b11 and 2 more")
+    assert facts.judged([]) == ""
+
+
+def test_the_page_carries_what_each_property_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strength, "strengths", lambda: {"sizes": strength.Strength(noticed=3, asked=4, faults=2)})
+    assert data_of(html.page(of(cell())))["strength"] == {"sizes": [3, 4, 2]}
 
 
 def test_what_was_never_asked_is_found() -> None:
