@@ -7,6 +7,7 @@ packages of the interpreter that runs nox, which is how a machine without a netw
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -152,11 +153,24 @@ def compile_rocm(session: nox.Session) -> None:
 
 @nox.session
 def report(session: nox.Session) -> None:
-    """Draw the reports of earlier runs, merged into one, as reports/report.html, .md and .xml, and as a table."""
-    files = session.posargs or sorted(str(path) for path in Path("reports").glob("*.json"))
-    for drawing, ending in (("html", "html"), ("markdown", "md"), ("junit", "xml")):
-        run(session, "python", "-m", "harness", drawing, *files, "-o", f"reports/report.{ending}")
+    """Draw the reports of earlier runs, merged into one, as reports/report.html, .md and .xml, and as a table.
+
+    With reports/bench.json, which a bench writes, the page has speed too.
+    """
+    written = sorted(Path("reports").glob("*.json"))  # records of benches and of mutation runs lie there too
+    files = session.posargs or [str(path) for path in written if "cells" in json.loads(path.read_text())]
+    bench = Path("reports/bench.json")
+    speed = ["--bench", str(bench)] if bench.exists() else []
+    for drawing, ending, more in (("html", "html", speed), ("markdown", "md", []), ("junit", "xml", [])):
+        run(session, "python", "-m", "harness", drawing, *files, *more, "-o", f"reports/report.{ending}")
     run(session, "python", "-m", "harness", "show", *files)  # last: it fails where the report does
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of docs/ into site/, without a network; a dead link fails. `-- serve` shows it while you write."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # what mkdocs-material says of its successor, at every build
+    run(session, "python", "-m", "mkdocs", *(session.posargs or ["build"]), env=quiet)
 
 
 @nox.session

@@ -39,16 +39,16 @@ def _show(arguments: argparse.Namespace) -> int:
     return 1 if bad or not report.complete else 0
 
 
-def _page(report: Report) -> str:
-    from harness.rendering import html  # matplotlib takes a moment to load
+def _page(report: Report, bench: Path | None) -> str:
+    from harness.rendering import html, speed  # matplotlib takes a moment to load
 
-    return html.page(report)
+    return html.page(report, speed.read(bench) if bench else None)
 
 
 def _draw(arguments: argparse.Namespace) -> int:
     """Draw a report and write it to a file or the standard output; whatever its verdicts, that is a success."""
-    drawing: Callable[[Report], str] = arguments.drawing
-    text = drawing(_merged(arguments))
+    drawing: Callable[[Report, argparse.Namespace], str] = arguments.drawing
+    text = drawing(_merged(arguments), arguments)
     if arguments.output is None:
         sys.stdout.write(text)
     else:
@@ -114,10 +114,11 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    def drawn(name: str, meaning: str, drawing: Callable[[Report], str]) -> None:
+    def drawn(name: str, meaning: str, drawing: Callable[[Report, argparse.Namespace], str]) -> argparse.ArgumentParser:
         command = of_reports(name, meaning, _draw)
         command.add_argument("-o", "--output", type=Path, metavar="FILE", help="instead of the standard output")
         command.set_defaults(drawing=drawing)
+        return command
 
     show = of_reports("show", "draw reports, merged into one, as a table", _show)
     show.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the merged report too")
@@ -126,10 +127,13 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument(
         "--into", type=Path, metavar="FILE", help="put the Markdown between `<!-- REPORT -->` and `<!-- end -->`"
     )
-    drawn("html", "one HTML file with everything, for a browser", _page)
-    drawn("markdown", "a summary for a pull request or a step summary", summary.markdown)
-    drawn("junit", "JUnit XML for a CI system", junit.junit)
-    drawn("badge", "JSON for an endpoint badge of shields.io", lambda report: json.dumps(badge.badge(report)) + "\n")
+    page = drawn(
+        "html", "one HTML file with everything, for a browser", lambda report, given: _page(report, given.bench)
+    )
+    page.add_argument("--bench", type=Path, metavar="FILE", help="a bench record: its speed is drawn too")
+    drawn("markdown", "a summary for a pull request or a step summary", lambda report, _: summary.markdown(report))
+    drawn("junit", "JUnit XML for a CI system", lambda report, _: junit.junit(report))
+    drawn("badge", "for an endpoint badge of shields.io", lambda report, _: json.dumps(badge.badge(report)) + "\n")
 
     compared = commands.add_parser("diff", help="what got better, worse, appeared or vanished from A to B")
     compared.add_argument("before", type=Path, metavar="A.json")

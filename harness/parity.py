@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from harness import ulps
 from harness.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare
 from harness.errors import Failure, NoEvidence
 from harness.explain import explain, where_wrong
@@ -21,12 +23,18 @@ OUTPUTS = "outputs"
 
 
 class Tally:
-    """What a property saw over its scenarios: how many, the tightest fit, and which tensors were really tested."""
+    """What a property saw over its scenarios: how many, the tightest fit, and which tensors were really tested.
 
-    def __init__(self, subject: Subject) -> None:
+    With `in_ulps` also how far all elements were off, in units in the last place.
+    """
+
+    def __init__(self, subject: Subject, in_ulps: bool = False) -> None:
         self.subject = subject
         self.scenarios = 0
         self.precise = 0
+        self.in_ulps = in_ulps
+        #: Counts of `harness.ulps.histogram`, of outputs and of gradients.
+        self.ulps: dict[str, Tensor] = {}
         self.evidence: dict[str, bool] = {}
         self.worst: dict[str, Any] = {"used": -1.0}
 
@@ -90,6 +98,8 @@ class Tally:
         if got.numel() > 0:
             self.evidence[name] = self.evidence.get(name, False) or name in measure.evident
         if found.holds:
+            if self.in_ulps:
+                self._count(found.error, envelope, "gradients" if is_gradient else "outputs")
             if found.worst.used > self.worst["used"]:
                 self.worst = {
                     "used": round(found.worst.used, 4),
@@ -109,6 +119,11 @@ class Tally:
             f"{_headline(name, got, envelope, found)} [{scenario.describe(self.subject.operator)}]"
             + "".join(f"\n  - {sentence}" for sentence in sentences)
         )
+
+    def _count(self, error: Tensor, envelope: Envelope, kind: str) -> None:
+        usable = envelope.usable
+        counts = ulps.histogram(error[usable], envelope.exact[usable], envelope.dtype)
+        self.ulps[kind] = self.ulps.get(kind, torch.zeros_like(counts)) + counts
 
     def _layouts_to_blame(
         self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call, got: Tensor
@@ -158,7 +173,9 @@ class Tally:
         if blind:
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         beyond = {"beyond_float64": self.precise} if self.precise else {}
-        return {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
+        figures = {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
+        counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
+        return {**figures, "ulps": counted} if counted else figures
 
 
 def _specials(scenario: Scenario, is_gradient: bool) -> str:

@@ -12,7 +12,7 @@ from harness.subject import Subject
 
 def check(subject: Subject) -> dict[str, Any]:
     """Outputs of the ordinary and the adversarial scenarios."""
-    tally = Tally(subject)
+    tally = Tally(subject, in_ulps=True)
     return tally.run_all([*ordinary(subject.operator), *at_edges(subject.operator)], OUTPUTS)
 
 

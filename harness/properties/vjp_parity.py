@@ -16,7 +16,7 @@ from harness.subject import CANDIDATE_ERRORS, Subject, told
 
 def check(subject: Subject) -> dict[str, Any]:
     """Outputs and gradients of the ordinary and the adversarial scenarios; then the raw backward."""
-    tally = Tally(subject)
+    tally = Tally(subject, in_ulps=True)
     figures = tally.run_all([*ordinary(subject.operator), *at_edges(subject.operator)])
     return {**figures, "raw backward": _raw_backward(subject, smallest(subject.operator))}
 

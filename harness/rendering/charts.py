@@ -1,106 +1,53 @@
-"""Accuracy in pictures: SVG by matplotlib, in the colours of the page.
-
-A chart is for one operator, device and dtype, small enough for a phone. Nothing that a candidate chose goes through
-matplotlib: names are put in afterwards, escaped, in place of marks that stand for them.
-"""
+"""Accuracy in pictures. A chart is for one operator, device and dtype."""
 
 from __future__ import annotations
 
-import html
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from io import StringIO
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from harness.judge import FAIL, Cell
 from harness.rendering import facts
+from harness.rendering.canvas import (
+    ALARM,
+    BUDGET,
+    DASHES,
+    MUTED,
+    SERIES,
+    STYLE,
+    Chart,
+    Charts,
+    canvas,
+    look,
+    mark,
+    svg,
+    within,
+)
+from harness.ulps import BINS
 
-#: Bytes of SVG in one page. A report of 20,000 cells has more places than anybody looks at.
-BUDGET = 1_200_000
 #: A row with more marks than this is drawn as its range, quartiles and worst.
 CROWDED = 60
-_DPI = 72.0
-_WIDTH, _LEFT, _RIGHT = 400.0, 138.0, 14.0
-_LABEL = 22
-#: Colours that mean "ask the page": matplotlib knows no variables.
-_INK, _MUTED, _GRID, _FAIL = "#000001", "#000002", "#000003", "#000004"
-_SERIES = tuple(f"#00001{number}" for number in range(6))
-_VARIABLES = {_INK: "--ink", _MUTED: "--muted", _GRID: "--line", _FAIL: "--fail"} | {
-    colour: f"--series-{number}" for number, colour in enumerate(_SERIES)
-}
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
 _STEPS = (1, 10, 100, 1000)
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": _INK,
-    "text.parse_math": False,
-    "axes.edgecolor": _MUTED,
-    "axes.labelcolor": _MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "xtick.labelcolor": _INK,
-    "ytick.labelcolor": _INK,
-    "grid.color": _GRID,
-    "grid.linewidth": 0.8,
-    "path.simplify": True,
-}
 
 
-@dataclass(frozen=True)
-class Chart:
-    """One picture, and what it is of."""
-
-    operator: str
-    device: str
-    dtype: str
-    svg: str
-    summary: str
-    #: (name, series) of the lines, where the picture has a legend.
-    legend: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Charts:
-    """The pictures of one kind, and how many places were left out to keep the page small."""
-
-    drawn: tuple[Chart, ...]
-    left_out: int
-
-
-def accuracy(cells: Sequence[Cell], budget: int = BUDGET // 2) -> Charts:
+def accuracy(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
     """How much of its allowance each cell used: a row a backend, a mark a property."""
-    return _within(budget, (lambda where=where, here=here: _accuracy(where, here) for where, here in _places(cells)))
+    return within(budget, (partial(_accuracy, where, here) for where, here in _places(cells)))
 
 
-def drift(cells: Sequence[Cell], budget: int = BUDGET // 2) -> Charts:
+def ulps(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
+    """How many units in the last place elements were off: a row a backend, outputs above its line, gradients below."""
+    counted = [cell for cell in cells if cell.property in _COUNTED and facts.ulps(cell)]
+    return within(budget, (partial(_ulps, where, here) for where, here in _places(counted)))
+
+
+def drift(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
     """The error of a state that feeds itself, in units of what is allowed after so many steps."""
     with_points = [cell for cell in cells if facts.drift(cell)]
-    return _within(budget, (lambda where=where, here=here: _drift(where, here) for where, here in _places(with_points)))
-
-
-def _within(budget: int, tasks: Iterable[Any]) -> Charts:
-    drawn: list[Chart] = []
-    left_out, size = 0, 0
-    for task in tasks:
-        if size > budget:
-            left_out += 1
-            continue
-        chart: Chart | None = task()
-        if chart is not None:
-            drawn.append(chart)
-            size += len(chart.svg)
-    return Charts(tuple(drawn), left_out)
+    return within(budget, (partial(_drift, where, here) for where, here in _places(with_points)))
 
 
 def _places(cells: Sequence[Cell]) -> Iterator[tuple[tuple[str, str, str], list[Cell]]]:
@@ -123,22 +70,22 @@ def _accuracy(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
     if not rows:
         return None
     names = facts.axis([cell for cell in cells if cell.backend in rows], "backend")
-    with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(18.0 * len(names) + 46)
-        axes.axvline(1, color=_FAIL, linewidth=1.2, linestyle=(0, (4, 2)))
-        axes.axvspan(1, 1.12, color=_FAIL, alpha=0.12, linewidth=0)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(18.0 * len(names) + 46)
+        axes.axvline(1, color=ALARM, linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.axvspan(1, 1.12, color=ALARM, alpha=0.12, linewidth=0)
         for row, name in enumerate(names):
             _row(axes, row, rows[name])
-        axes.set_yticks(range(len(names)), [_mark(row) for row in range(len(names))])
+        axes.set_yticks(range(len(names)), [mark(row) for row in range(len(names))])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlim(-0.015, 1.12)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "¼", "½", "¾", "1"])
         axes.set_xlabel("error in units of the allowance")
         axes.grid(axis="x")
-        svg = _svg(figure, "accuracy" + "/".join(where), names)
+        drawn = svg(figure, "accuracy" + "/".join(where), names)
     worst = max((share, who, what) for who, marks in rows.items() for share, _, what in marks)
     summary = f"At most {facts.share_words(worst[0])} of the allowance was used: {worst[2]} of {worst[1]}."
-    return Chart(*where, svg, summary)
+    return Chart(*where, drawn, summary)
 
 
 def _row(axes: Axes, row: int, marks: list[tuple[float, bool, str]]) -> None:
@@ -146,21 +93,69 @@ def _row(axes: Axes, row: int, marks: list[tuple[float, bool, str]]) -> None:
     beyond = [min(share, 1.075) for share, failed, _ in marks if failed]
     if len(held) > CROWDED:
         quarter = len(held) // 4
-        axes.plot([held[0], held[-1]], [row, row], color=_SERIES[0], linewidth=1)
-        axes.plot([held[quarter], held[-1 - quarter]], [row, row], color=_SERIES[0], linewidth=5, alpha=0.5)
+        axes.plot([held[0], held[-1]], [row, row], color=SERIES[0], linewidth=1)
+        axes.plot([held[quarter], held[-1 - quarter]], [row, row], color=SERIES[0], linewidth=5, alpha=0.5)
         held = held[-1:]
-    axes.plot(held, [row] * len(held), "o", color=_SERIES[0], markersize=5, alpha=0.5, markeredgewidth=0)
+    axes.plot(held, [row] * len(held), "o", color=SERIES[0], markersize=5, alpha=0.5, markeredgewidth=0)
     if held:
-        axes.plot(held[-1:], [row], "o", color=_SERIES[0], markersize=5.5)
-    axes.plot(beyond, [row] * len(beyond), "X", color=_FAIL, markersize=7, markeredgewidth=0)
+        axes.plot(held[-1:], [row], "o", color=SERIES[0], markersize=5.5)
+    axes.plot(beyond, [row] * len(beyond), "X", color=ALARM, markersize=7, markeredgewidth=0)
+
+
+#: Where outputs and gradients are counted. Both properties have counts of outputs: they are of the same calls.
+_COUNTED = {"forward-parity": "outputs", "vjp-parity": "gradients"}
+
+
+def _ulps(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
+    names = facts.axis(cells, "backend")
+    rows: dict[str, dict[str, list[int]]] = {name: {} for name in names}
+    for cell in cells:
+        kind = _COUNTED[cell.property]
+        rows[cell.backend] |= {kind: facts.ulps(cell).get(kind, [0] * BINS)}
+    counts = [count for row in rows.values() for counts in row.values() for count in counts]
+    if not any(counts):
+        return None
+    tallest = math.log1p(max(counts))
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(30.0 * len(names) + 46)
+        for row, name in enumerate(names):
+            axes.axhline(row, color=MUTED, linewidth=0.6)
+            for kind, up, colour in (("outputs", -1, SERIES[0]), ("gradients", 1, SERIES[1])):
+                heights = [row + up * 0.44 * math.log1p(count) / tallest for count in rows[name].get(kind, [0] * BINS)]
+                axes.stairs(heights, range(BINS + 1), baseline=row, fill=True, color=colour, linewidth=0)
+        axes.set_yticks(range(len(names)), [mark(row) for row in range(len(names))])
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.set_xlim(0, BINS)
+        # At the right end of its bin: «at most so many».
+        axes.set_xticks([1, 2, 4, 6, 8, 10, 12], ["½", "1", "4", "16", "64", "256", "1024"])
+        axes.set_xlabel("error in units in the last place, at most")
+        axes.grid(axis="x")
+        drawn = svg(figure, "ulps" + "/".join(where), names)
+    return Chart(*where, drawn, _within_half(rows), _KINDS)
+
+
+#: The legend of these.
+_KINDS = (("outputs, upwards", 0, "s"), ("gradients, downwards", 1, "s"))
+
+
+def _within_half(rows: dict[str, dict[str, list[int]]]) -> str:
+    """What part of all elements is as near as can be, of the backend that has the least of them so near."""
+    parts = {}
+    for name, kinds in rows.items():
+        total = sum(map(sum, kinds.values()))
+        if total:
+            parts[name] = sum(counts[0] for counts in kinds.values()) / total
+    least = min(parts, key=lambda name: parts[name])
+    share = math.floor(1000 * parts[least]) / 10  # downwards: 100% is all of them
+    return f"Within half a unit: {share:g}% of the elements of {least}, and no less of the others."
 
 
 def _drift(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
     names = facts.axis(cells, "backend")
     states: list[str] = []
     longest, largest = max(_STEPS), 0.0
-    with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(190, left=44)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(190, left=44)
         for cell in cells:
             lines: dict[str, list[tuple[int, float]]] = {}
             for state, steps, share in facts.drift(cell):
@@ -169,17 +164,18 @@ def _drift(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
             for state, points in lines.items():
                 if state not in states:
                     states.append(state)
-                series, dash = names.index(cell.backend) % len(_SERIES), states.index(state) % len(_DASHES)
+                series, marker = look(names.index(cell.backend))
+                dash = states.index(state) % len(DASHES)
                 axes.plot(
                     *zip(*points, strict=True),
-                    color=_SERIES[series],
-                    marker=_MARKERS[series],
-                    linestyle=_DASHES[dash],
+                    color=SERIES[series],
+                    marker=marker,
+                    linestyle=DASHES[dash],
                     linewidth=1.4,
                     markersize=4.5,
                     alpha=0.85,
                 )
-        axes.axhline(1, color=_FAIL, linewidth=1.2, linestyle=(0, (4, 2)))
+        axes.axhline(1, color=ALARM, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.set_xscale("log")
         axes.minorticks_off()
         axes.set_xlim(0.8, longest * 1.25)
@@ -188,49 +184,7 @@ def _drift(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
         axes.set_yticks([0, 0.5, 1], ["0", "½", "1"])
         axes.set_xlabel("steps that feed themselves")
         axes.grid()
-        svg = _svg(figure, "drift" + "/".join(where), [])
+        drawn = svg(figure, "drift" + "/".join(where), [])
     summary = f"At most {facts.share_words(largest)} of what is allowed after so many steps. "
     summary += "; ".join(f"{state} {('solid', 'dashed', 'dotted')[k % 3]}" for k, state in enumerate(states)) + "."
-    return Chart(*where, svg, summary, tuple((name, k % len(_SERIES)) for k, name in enumerate(names)))
-
-
-def _canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI)
-    figure.patch.set_visible(False)
-    bottom, top = 38.0, 8.0
-    axes = figure.add_axes((left / _WIDTH, bottom / height, 1 - (left + _RIGHT) / _WIDTH, 1 - (bottom + top) / height))
-    axes.patch.set_visible(False)
-    axes.tick_params(length=0)
-    return figure, axes
-
-
-def _mark(number: int) -> str:
-    return f"@{number}@"
-
-
-def _svg(figure: Figure, salt: str, names: Sequence[str]) -> str:
-    """The picture as a fragment of HTML: its colours are the page's, its names escaped."""
-    drawn = StringIO()
-    with mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = drawn.getvalue()
-    text = text[text.index("<svg") :]
-    for pattern, instead in _PRUNED:
-        text = re.sub(pattern, instead, text, flags=re.DOTALL)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(colour, f"var({variable})")
-    short = [name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…" for name in names]
-    return re.sub(r"@(\d+)@", lambda mark: html.escape(short[int(mark[1])]), text)
-
-
-#: What a picture inside a page does not need: it has the page's font, and no other fragment refers to its parts.
-_PRUNED = (
-    (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", ""),
-    (r"\s+id=\"(?!p[\da-f]{10}|m[\da-f]{10})[^\"]*\"", ""),
-    (r"<svg [^>]*?viewBox=\"([^\"]*)\"[^>]*>", r'<svg viewBox="\1" aria-hidden="true" focusable="false">'),
-    (r"font-size: [^;\"]*; font-family: [^;\"]*; ", ""),
-    (r" transform=\"rotate\(-0 [^\"]*\"", ""),
-    (r"\s*\n\s*", " "),
-    (r"> <", "><"),
-    (r"(\d\.\d\d)\d+", r"\1"),
-)
+    return Chart(*where, drawn, summary, tuple((name, *look(k)) for k, name in enumerate(names)))

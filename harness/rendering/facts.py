@@ -28,6 +28,8 @@ UNTESTED = (NO_EVIDENCE, DECLARED, NOT_RUN)
 _WORDS = {FAIL: "failed", NO_EVIDENCE: "no evidence", DECLARED: "declared", PASS: "hold", NOT_RUN: "not run"}
 #: How a failure tells its numbers, see `harness.parity` and `harness.properties`.
 _BEYOND = re.compile(r"(?:error|difference) ([-+.\de]+|inf|nan), allowed ([-+.\de]+)")
+#: Backends whose names fit into a line.
+_NAMED = 12
 _AFTER = re.compile(r"^(?P<state>.+) after (?P<steps>\d+)$")
 
 
@@ -64,6 +66,12 @@ def outcome(report: Report) -> tuple[str, str]:
 def counted(report: Report) -> str:
     """`18 failed, 5 hold, 4 not run`."""
     return ", ".join(f"{report.count(verdict)} {word}" for verdict, word in _WORDS.items() if report.count(verdict))
+
+
+def judged(cells: Sequence[Cell]) -> str:
+    """Who was judged, by name: `aten-cpp, my_lltm`; "" without cells."""
+    names = axis(cells, "backend")
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def place(report: Report) -> str:
@@ -120,6 +128,18 @@ def _drift(figures: dict[str, Any], prefix: str) -> list[tuple[str, int, float]]
             error, allowed = _number(value.get("error")), _number(value.get("allowed"))
             if allowed > 0 and error >= 0:
                 found.append((prefix + match["state"], int(match["steps"]), error / allowed))
+    return found
+
+
+def ulps(cell: Cell) -> dict[str, list[int]]:
+    """The counts of `harness.ulps.histogram` of outputs and of gradients, over all forms of the operator."""
+    forms = cell.figures.get("forms")
+    found: dict[str, list[int]] = {}
+    for figures in (cell.figures, *(forms.values() if isinstance(forms, dict) else ())):
+        counted = figures.get("ulps") if isinstance(figures, dict) else None
+        for kind, counts in counted.items() if isinstance(counted, dict) else ():
+            there = found.get(kind, [0] * len(counts))
+            found[kind] = [one + other for one, other in zip(there, counts, strict=True)]
     return found
 
 

@@ -19,9 +19,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness import tables
+from harness import strength, tables
 from harness.judge import FAIL, PASS
-from harness.rendering import charts, facts, pack
+from harness.rendering import charts, facts, pack, speed
+from harness.rendering.canvas import Charts
 from harness.report import Report
 
 #: In the order in which they are joined: each is a part of one script, and uses what stands before it.
@@ -47,8 +48,8 @@ _NAMES = {
 }
 
 
-def page(report: Report) -> str:
-    """The report as a page."""
+def page(report: Report, bench: dict[str, Any] | None = None) -> str:
+    """The report as a page; with a bench record (see `harness.rendering.speed.read`) what the backends cost too."""
     cells = pack.ordered(report.cells)
     verdict, sentence = facts.outcome(report)
     operators = facts.axis(cells, "operator")
@@ -60,6 +61,7 @@ def page(report: Report) -> str:
         "commit": report.environment["commit"],
         "failures": [place[cell.key] for cell in facts.failures(cells)],
         "known": facts.known("backend"),
+        "strength": {name: list(vars(found).values()) for name, found in strength.strengths().items()},
         "untested": list(facts.UNTESTED),
         "views": {name: sorted(wanted) for name, wanted in tables.VIEWS.items() if wanted},
     }
@@ -75,6 +77,7 @@ def page(report: Report) -> str:
             environment=_facts(report.environment),
             forms=sum(len(facts.unasked(cell)) for cell in cells),
             holes=facts.holes(cells),
+            judged=facts.judged(cells),
             never_asked=facts.never_asked(cells),
             operators=operators,
             payload=payload,
@@ -82,16 +85,36 @@ def page(report: Report) -> str:
             policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
             script=Markup(script),
             sentence=sentence,
+            speed=_speed(report, bench) if bench else None,
             style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
             time=report.environment.get("time"),
+            ulps=_figures(charts.ulps(cells)),
             untested={name: report.count(name) for name in facts.UNTESTED},
             verdict=verdict,
         )
     )
 
 
-def _figures(charts: charts.Charts) -> dict[str, Any]:
-    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.charts`."""
+def _speed(report: Report, bench: dict[str, Any]) -> dict[str, Any]:
+    """What the template needs of a bench record, which may be of another machine than the report."""
+    timed = Report(bench["environment"], True, ())
+    reasons: dict[str, list[str]] = {}
+    for lacking in bench["missing"]:
+        names = [str(lacking[name] or f"every {name}") for name in ("operator", "backend", "device", "dtype")]
+        reasons.setdefault(str(lacking["reason"]), []).append(" / ".join(names))
+    return {
+        "place": facts.place(timed),
+        "commit": facts.commit(timed),
+        "elsewhere": facts.place(timed) != facts.place(report),
+        "ratios": _figures(speed.ratios(bench)),
+        "roofline": _figures(speed.roofline(bench)),
+        "times": _figures(speed.times(bench)),
+        "missing": reasons,
+    }
+
+
+def _figures(charts: Charts) -> dict[str, Any]:
+    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.canvas`."""
     legend = dict.fromkeys(entry for chart in charts.drawn for entry in chart.legend)
     return {
         "drawn": [{**vars(chart), "svg": Markup(chart.svg)} for chart in charts.drawn],

@@ -28,6 +28,9 @@ ATTACK = "</script><script>window.attacked = 1</script><img src=x onerror=window
 
 SCRIPT = "from harness.replay import replay\n\nreplay(\n    operator='lltm',\n    candidate='lltm=k.py:f',\n)\n"
 
+#: Elements by their error in units in the last place.
+ULPS = [4321, 70, *[0] * 10, 5]
+
 
 def cell(verdict: str = PASS, **changes: Any) -> Cell:
     """A cell of lltm, with a reason where it needs one."""
@@ -55,7 +58,7 @@ def one_of_each() -> Report:
         "new_h was 1 at (0, 2), but should be 2 (rms error 0.5, allowed 0.001) [lltm(small: batch=3)]\n  - 1 element"
     )
     return of(
-        cell(figures={"scenarios": 3, "tensors": 7, "worst": worst}, seconds=1.25),
+        cell(figures={"scenarios": 3, "tensors": 7, "worst": worst, "ulps": {"outputs": ULPS}}, seconds=1.25),
         cell(property="recurrence", figures={"horizon": {"new_h": 1000}, **recurrence}),
         cell(FAIL, property="forward-parity", reason=wrong, figures={"reproducer": SCRIPT}),
         cell(NO_EVIDENCE, property="layouts"),
@@ -110,3 +113,30 @@ def large(cells: int = 20_000) -> Report:
                 made.append(replace(found, **names, figures=figures))
         copy += 1
     return Report(report.environment, True, tuple(made))
+
+
+def timed(backend: str = "aten-cpp", seconds: float = 1e-4, **changes: Any) -> dict[str, Any]:
+    """A row of a bench record: that backend at the tutorial's sizes, where the reference takes 1e-4 s."""
+    row = {"operator": "lltm", "backend": backend, "device": "cpu", "dtype": "float32", "case": "tutorial"}
+    row |= {"sizes": {"batch": 16}, "phase": "forward+backward", "clock": "wall", "threads": 1, "samples": [seconds]}
+    row |= {"seconds": _around(seconds), "ratios": {"python-autograd": _around(1e-4 / seconds)}}
+    row |= {"bytes": 300_000, "flops": 2_000_000, "roofline": {"seconds": 2e-5, "fraction": 2e-5 / seconds}}
+    return {**row, **changes}
+
+
+def _around(value: float) -> dict[str, float]:
+    return {"low": 0.9 * value, "median": value, "high": 1.1 * value}
+
+
+def bench(*rows: dict[str, Any], missing: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """A bench record with these rows; a CPU of 10 GB/s and 100 GFLOP/s."""
+    ceiling = {"device": "cpu", "dtype": "float32", "threads": 1, "flops_per_second": 1e11}
+    return {
+        "kind": "bench",
+        "schema": 1,
+        "environment": MACHINE,
+        "settings": {"rounds": 1},
+        "ceilings": [{**ceiling, "copies": [[1e4, 5e10], [1e8, 1e10]]}],
+        "rows": list(rows),
+        "missing": missing or [],
+    }

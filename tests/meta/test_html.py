@@ -13,18 +13,19 @@ from typing import Any
 
 import pytest
 
-from harness import tables
+from harness import strength, tables
 from harness.__main__ import main
 from harness.judge import FAIL, NOT_RUN, PASS
 from harness.rendering import charts, facts, html, pack
 from harness.report import Report
-from tests.meta.reports import ATTACK, H200, PLANTED, attacking, cell, in_forms, of, one_of_each
+from tests.meta.reports import ATTACK, H200, PLANTED, ULPS, attacking, cell, in_forms, of, one_of_each
 
 ROOT = Path(__file__).parents[2]
 #: Pages that are committed -> the records that they were drawn from.
 EXAMPLES = {
     "docs/reports/cpu.html": "results/cpu/lltm.json",
     "docs/reports/h200.html": "results/nvidia-h200/operators.json",
+    "docs/reports/wrong.html": "results/cpu/wrong-function.json",
 }
 
 
@@ -170,6 +171,20 @@ def test_nothing_but_passes_makes_a_pass(report: Report, verdict: str, sentence:
     assert ("did not come to its end" in text) is not report.complete
 
 
+def test_the_page_says_who_was_judged() -> None:
+    cells = [cell(backend="mine"), cell(backend="aten-cpp", property="layouts")]
+    assert facts.judged(cells) == "aten-cpp, mine"
+    assert "Judged: aten-cpp, mine<" in html.page(of(*cells))
+    many = [cell(backend=f"b{number:02}") for number in range(14)]
+    assert facts.judged(many).endswith("b10, b11 and 2 more")
+    assert facts.judged([]) == ""
+
+
+def test_the_page_carries_what_each_property_is_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strength, "strengths", lambda: {"sizes": strength.Strength(noticed=3, asked=4, faults=2)})
+    assert data_of(html.page(of(cell())))["strength"] == {"sizes": [3, 4, 2]}
+
+
 def test_what_was_never_asked_is_found() -> None:
     cells = [
         cell(backend="aten-cpp"),
@@ -233,6 +248,26 @@ def test_charts_mark_failures_and_count_what_they_leave_out() -> None:
     assert [chart.dtype for chart in charts.accuracy(many).drawn] == ["float32", "float64", "float16", "bfloat16"]
     few = charts.accuracy(many, budget=1)
     assert (len(few.drawn), few.left_out) == (1, 3)
+
+
+def test_units_in_the_last_place_are_drawn_a_row_a_backend_and_a_picture_a_dtype() -> None:
+    forms = {"forms": {name: {"ulps": {"outputs": ULPS, "gradients": [0] * 13}} for name in ("op[a]", "op[b]")}}
+    cells = [
+        cell(property="forward-parity", figures={"ulps": {"outputs": ULPS}}),
+        cell(property="vjp-parity", figures={"ulps": {"outputs": ULPS, "gradients": ULPS[::-1]}}),
+        cell(property="forward-parity", backend="other", figures=forms),
+        cell(property="vjp-parity", dtype="float16", figures={"ulps": {"outputs": ULPS, "gradients": [0] * 13}}),
+    ]
+    assert facts.ulps(cells[2]) == {"outputs": [2 * count for count in ULPS], "gradients": [0] * 13}
+    (chart,) = charts.ulps(cells).drawn
+    assert chart.dtype == "float32", "of float16 nothing that is drawn was counted"
+    assert [f">{name}<" in chart.svg for name in ("mine", "other")] == [True, True]
+    share = 100 * (ULPS[0] + ULPS[-1]) / (2 * sum(ULPS))
+    assert f"{share:.1f}"[:-1] in chart.summary
+    assert " of mine, and no less" in chart.summary
+    text = html.page(of(*cells))
+    assert "<h3>Units in the last place</h3>" in text
+    assert "<h3>Units in the last place</h3>" not in html.page(one_of_each())
 
 
 def test_the_page_says_how_many_pictures_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from harness import strength
 from tests.meta.mutation import document
 from tests.meta.mutation.account import REQUIRED
-from tests.meta.mutation.court import KILLED
+from tests.meta.mutation.court import KILLED, SURVIVED
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / document.DOCUMENT).read_text()
@@ -30,6 +31,39 @@ def test_tables_are_those_of_the_record(record: dict[str, Any]) -> None:
     assert document.insert(record, TEXT) == TEXT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", TEXT, flags=re.MULTILINE)
     assert sorted(markers) == sorted(document.drawn(record))
+
+
+def test_the_scores_of_properties_are_those_of_the_record(record: dict[str, Any]) -> None:
+    assert json.loads(strength.FILE.read_text()) == document.strength(record)
+
+
+def _mutant(status: str, by: str = "", dtype: str = "") -> dict[str, Any]:
+    return {"status": status, "by": by, "dtype": dtype}
+
+
+def test_a_property_is_scored_on_the_mutants_that_came_to_it(tmp_path: Path) -> None:
+    """Two dtypes of `first`, then `second`: what `first` noticed never came to `second`; a survivor came to both."""
+    hearings = [("first", "torch.float32"), ("second", "torch.float32"), ("first", "torch.float16")]
+    mutants = [
+        _mutant(KILLED, "first: crash (SIGSEGV)", "float32"),
+        _mutant(KILLED, "first", "float16"),
+        _mutant(KILLED, "second", "float32"),
+        _mutant(KILLED, "sanitize: second: exit (1)", "float32"),
+        _mutant(SURVIVED),
+        _mutant("stillborn"),
+    ]
+    drawn = document.strength(
+        {
+            "environment": {"commit": "abc"},
+            "hearings": [{"property": name, "dtype": dtype} for name, dtype in hearings],
+            "mutants": mutants,
+            "faults": [_mutant(KILLED, "second", "float32"), _mutant(SURVIVED)],
+        }
+    )
+    path = tmp_path / "strength.json"
+    path.write_text(json.dumps(drawn))
+    assert strength.strengths(path) == {"first": strength.Strength(2, 5, 0), "second": strength.Strength(1, 4, 1)}
+    assert strength.strengths(tmp_path / "none.json") == {}
 
 
 def test_the_run_was_good(record: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ class Cell {
   get reason() { return payload.texts[payload.columns.reason[this.number]]; }
   get headline() { return this.reason.split("\n", 1)[0]; }
   get figures() { return unpack(payload.columns.figures[this.number]) || new Map(); }
-  get link() { return "#" + AXES.map((axis) => encodeURIComponent(this[axis])).join("/"); }
+  get link() { return linkOf(this); }
   get name() { return AXES.map((axis) => this[axis]).join(" / "); }
   // Forms of the operator in which a cell that passes was not asked, with the reasons.
   get unasked() {
@@ -38,6 +38,9 @@ class Cell {
     return this.searched;
   }
 }
+
+const linkOf = (where) => "#" + AXES.map((axis) => encodeURIComponent(where[axis])).join("/");
+const places = (cell) => Object.fromEntries(AXES.map((axis) => [axis, cell[axis]]));
 
 // The figures of a cell and of each form of its operator, with the form's title.
 function inForms(figures) {

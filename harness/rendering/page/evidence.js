@@ -1,5 +1,5 @@
 // One cell with all that is known of it: in the dialog that its address opens, and in the list of failures.
-const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms"]);
+const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps"]);
 const AFTER = /^(.+) after (\d+)$/;
 
 function evidence(cell, heading, folded) {
@@ -14,11 +14,13 @@ function evidence(cell, heading, folded) {
     claim ? el("p", { class: "claim" }, claim) : null,
     first ? el("p", { class: "reason" }, first) : null,
     said(rest),
+    because(cell),
     figures.has("seen") ? el("p", { class: "reason seen" }, el("span", { class: "muted" }, "What was seen: "), String(figures.get("seen"))) : null,
     cell.used === null ? null : allowance(cell, figures.get("worst")),
     ...inForms(figures).map(([form, some]) => trajectory(form, some)),
+    ...inForms(figures).map(([form, some]) => units(form, some.get("ulps"))),
     again(cell, figures.get("reproducer"), folded),
-    numbers(figures, term("judged in", seconds(cell.seconds))),
+    numbers(figures, term("judged in", seconds(cell.seconds)), strength(cell.property)),
     ...inForms(figures).slice(1).map(([form, some]) => el("details", { class: "form", open: !folded },
       el("summary", {}, form), numbers(some, some.get("worst") instanceof Map ? term("worst", plain(some.get("worst"))) : null))));
 }
@@ -31,8 +33,26 @@ function said(lines) {
   return el("pre", { class: "log", tabindex: "0" }, lines.join("\n"));
 }
 
+// What the property is worth, by the mutation run that harness/strength.py describes.
+function strength(property) {
+  const found = payload.strength[property];
+  if (!found) return null;
+  const [noticed, asked, faults] = found;
+  return term("mutation score", asked ? Math.floor(100 * noticed / asked) + "%: noticed " + noticed + " of the " + plural(asked, "mutant") + " that came to " + property : "no mutant came to " + property,
+    faults ? "; the first to notice " + plural(faults, "hand-written fault") : "");
+}
+
+// Where plain values are wrong already, most of the rest follows from that: a reader should mend one thing, not sixteen.
+const PLAIN = ["forward-parity", "vjp-parity"];
+function because(cell) {
+  if (cell.verdict !== "fail") return null;
+  const before = PLAIN.slice(0, PLAIN.includes(cell.property) ? PLAIN.indexOf(cell.property) : undefined);
+  const cause = before.map((property) => byLink.get(linkOf({ ...places(cell), property }))).find((other) => other && other.verdict === "fail");
+  return cause ? el("p", { class: "because muted" }, "It may follow from ", el("a", { href: cause.link }, cause.property), ", which fails too: mend that first.") : null;
+}
+
 function allowance(cell, fit) {
-  const left = cell.used > 1 ? "nothing left" : Math.round(100 * (1 - cell.used)) + "% left";
+  const left = cell.used > 1 ? "what rounding explains" : Math.round(100 * (1 - cell.used)) + "% left";
   const made = el("div", { class: "allowance" }, el("h4", {}, "Allowance"), gauge(cell.used), el("span", { class: "muted" }, left));
   if (!(fit instanceof Map) || !fit.has("tensor")) return made;
   return el("div", {}, made, el("dl", { class: "facts" },
@@ -54,6 +74,16 @@ function trajectory(form, figures) {
   return el("div", { class: "scroll" }, el("table", { class: "drift" },
     el("thead", {}, el("tr", {}, el("th", {}, form || "state"), steps.map((count) => el("th", {}, "after " + count)))),
     el("tbody", {}, rows)));
+}
+
+// How many elements were off by how many units in the last place. Bins are those of harness/ulps.py.
+const BINS = ["½", ...Array.from({ length: 11 }, (_, power) => String(2 ** power)), "more"];
+function units(form, counted) {
+  if (!(counted instanceof Map)) return null;
+  const rows = [...counted].map(([kind, counts]) => el("tr", {}, el("th", { scope: "row" }, kind), counts.map((count) => el("td", {}, count ? count.toLocaleString("en") : "·"))));
+  return el("div", {}, el("h4", {}, "Elements by error in units in the last place, at most" + (form ? ": " + form : "")),
+    el("div", { class: "scroll" }, el("table", { class: "units" },
+      el("thead", {}, el("tr", {}, el("th", {}, "ULP"), BINS.map((bin) => el("th", { scope: "col" }, bin)))), el("tbody", {}, rows))));
 }
 
 // How to see it again: alone where there is a script, and as the suite judges it in any case.

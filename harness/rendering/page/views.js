@@ -30,7 +30,7 @@ function view(place, some, name) {
 }
 
 function pictures() {
-  for (const figure of document.querySelectorAll("#accuracy figure")) {
+  for (const figure of document.querySelectorAll("#accuracy figure, #speed figure")) {
     figure.hidden = ["operator", "device", "dtype"].some((axis) => filter[axis] && filter[axis] !== figure.dataset[axis]);
   }
 }

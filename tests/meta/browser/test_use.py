@@ -81,6 +81,15 @@ def test_the_worst_element_its_call_and_the_allowance_are_shown(browse: Open) ->
     assert "1184072571" in told, "the seed that hypothesis started from"
 
 
+def test_elements_are_counted_by_units_in_the_last_place(browse: Open) -> None:
+    driver = browse("each", "#lltm/mine/cpu/float32/sizes")
+    until(driver, lambda d: every(d, "dialog[open] table.units"))
+    heads = [head.text for head in every(driver, "table.units thead th")]
+    assert heads == ["ULP", "½", *(str(2**power) for power in range(11)), "more"]
+    counts = [cell.text for cell in every(driver, "table.units tbody td")]
+    assert counts == ["4,321", "70", *["·"] * 10, "5"]
+
+
 def test_a_link_to_no_cell_is_said(browse: Open) -> None:
     driver = browse("h200", "#lltm/aten-cpp/cuda/float8/sizes")
     until(driver, lambda d: "no cell lltm/aten-cpp/cuda/float8/sizes" in text(d, "#said"))
@@ -115,6 +124,10 @@ def test_somebody_with_the_page_alone_learns_what_is_wrong(browse: Open) -> None
     )
     command = "pytest tests/conformance/test_forward_parity.py --operator lltm --candidate lltm="
     assert command in first.text
+    assert "what rounding explains" in first.text
+    second = until(driver, lambda d: every(d, "#failures article")[1])
+    assert "It may follow from forward-parity, which fails too: mend that first." in second.text
+    assert "It may follow" not in first.text
     further = "document.querySelector('#failures button.more')?.scrollIntoView()"
 
     def all_drawn(driver: Driver) -> bool:

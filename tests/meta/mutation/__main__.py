@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from harness import tables
+from harness import strength, tables
 from harness.errors import UnknownName
 from harness.properties import all_properties
 from tests.meta.mutation import account, document, runner
@@ -31,13 +31,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--no-zoo", action="store_true", help="leave the hand-written faults and controls out")
     parser.add_argument("--no-sanitize", action="store_true", help="do not judge survivors under AddressSanitizer")
     parser.add_argument("--report", type=Path, default=Path("reports/mutation.json"), metavar="FILE")
-    parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw docs/mutation.md from a report; run nothing")
+    parser.add_argument(
+        "--draw", type=Path, metavar="RECORD", help="draw docs/mutation.md and the page's scores; run nothing"
+    )
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     console = tables.console(sys.stdout)
     if chosen.draw:
-        page = document.DOCUMENT.read_text()
-        document.DOCUMENT.write_text(document.insert(json.loads(chosen.draw.read_text()), page))
+        record = json.loads(chosen.draw.read_text())
+        document.DOCUMENT.write_text(document.insert(record, document.DOCUMENT.read_text()))
+        strength.FILE.write_text(json.dumps(document.strength(record), indent=1) + "\n")
         return 0
     if chosen.serve:
         runner.serve()

@@ -55,6 +55,25 @@ def _kills(record: dict[str, Any]) -> str:
     return _table(["noticed first by", "mutants", "hand-written faults"], *rows)
 
 
+def strength(record: dict[str, Any]) -> dict[str, Any]:
+    """What `harness.strength` reads. Each mutant was asked of one property after the other until one noticed it."""
+    order = [(hearing["property"], hearing["dtype"].removeprefix("torch.")) for hearing in record["hearings"]]
+    judged = [mutant for mutant in record["mutants"] if mutant["status"] in (KILLED, SURVIVED)]
+    # How far each came: to the hearing that noticed it, or past them all, where only AddressSanitizer did or nothing.
+    reached = []
+    for mutant in judged:
+        hearing = (_noticed_by(mutant["by"]), mutant["dtype"].removeprefix("torch."))
+        reached.append(order.index(hearing) if mutant["status"] == KILLED and hearing in order else len(order))
+    faults = Counter(_noticed_by(fault["by"]) for fault in record["faults"] if fault["status"] == KILLED)
+    properties = {}
+    for name in dict.fromkeys(name for name, _ in order):
+        first = next(place for place, (other, _) in enumerate(order) if other == name)
+        noticed = sum(place < len(order) and order[place][0] == name for place in reached)
+        asked = sum(place >= first for place in reached)
+        properties[name] = {"noticed": noticed, "asked": asked, "faults": faults[name]}
+    return {"commit": record["environment"]["commit"], "properties": properties}
+
+
 def _noticed_by(by: str) -> str:
     """The property: `vjp-parity: crash (SIGSEGV)` is noticed by vjp-parity."""
     sanitized, _, rest = by.rpartition("sanitize: ")

@@ -1,0 +1,138 @@
+"""What pictures are made with: SVG by matplotlib, in the colours of the page, small enough for a phone.
+
+Nothing that a candidate chose goes through matplotlib: names are put in afterwards, escaped, in place of marks that
+stand for them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+#: Bytes of SVG in one page. A report of 20,000 cells has more places than anybody looks at.
+BUDGET = 1_200_000
+_DPI = 72.0
+_WIDTH, _LEFT, _RIGHT = 400.0, 138.0, 14.0
+_LABEL = 22
+#: Colours that mean "ask the page": matplotlib knows no variables.
+INK, MUTED, GRID, ALARM = "#000001", "#000002", "#000003", "#000004"
+SERIES = tuple(f"#00001{number}" for number in range(6))
+_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--line", ALARM: "--fail"} | {
+    colour: f"--series-{number}" for number, colour in enumerate(SERIES)
+}
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "path.simplify": True,
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One picture, and what it is of."""
+
+    operator: str
+    device: str
+    dtype: str
+    svg: str
+    summary: str
+    #: (name, series, marker) of what is drawn, where the picture has a legend.
+    legend: tuple[tuple[str, int, str], ...] = ()
+    #: What it is of besides.
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Charts:
+    """The pictures of one kind, and how many places were left out to keep the page small."""
+
+    drawn: tuple[Chart, ...]
+    left_out: int
+
+
+def within(budget: int, tasks: Iterable[Callable[[], Chart | None]]) -> Charts:
+    """The pictures that these make, until they take `budget` bytes; the rest is counted. None is no picture."""
+    drawn: list[Chart] = []
+    left_out, size = 0, 0
+    for task in tasks:
+        if size > budget:
+            left_out += 1
+            continue
+        chart = task()
+        if chart is not None:
+            drawn.append(chart)
+            size += len(chart.svg)
+    return Charts(tuple(drawn), left_out)
+
+
+def look(number: int) -> tuple[int, str]:
+    """(series, marker) of the line of that number: no two of the first 36 are alike."""
+    return number % len(SERIES), MARKERS[(number + number // len(SERIES)) % len(MARKERS)]
+
+
+def canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
+    """An empty picture of that height, with room for labels on the left, both in points."""
+    figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI)
+    figure.patch.set_visible(False)
+    bottom, top = 38.0, 8.0
+    axes = figure.add_axes((left / _WIDTH, bottom / height, 1 - (left + _RIGHT) / _WIDTH, 1 - (bottom + top) / height))
+    axes.patch.set_visible(False)
+    axes.tick_params(length=0)
+    return figure, axes
+
+
+def mark(number: int) -> str:
+    """What stands for the name of that number until it is put in."""
+    return f"@{number}@"
+
+
+def svg(figure: Figure, salt: str, names: Sequence[str]) -> str:
+    """The picture as a fragment of HTML: its colours are the page's, its names escaped."""
+    drawn = StringIO()
+    with mpl.rc_context({"svg.hashsalt": salt}):
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = drawn.getvalue()
+    text = text[text.index("<svg") :]
+    for pattern, instead in _PRUNED:
+        text = re.sub(pattern, instead, text, flags=re.DOTALL)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var({variable})")
+    short = [name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…" for name in names]
+    return re.sub(r"@(\d+)@", lambda mark: html.escape(short[int(mark[1])]), text)
+
+
+#: What a picture inside a page does not need: it has the page's font, and no other fragment refers to its parts.
+_PRUNED = (
+    (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", ""),
+    (r"\s+id=\"(?!p[\da-f]{10}|m[\da-f]{10})[^\"]*\"", ""),
+    (r"<svg [^>]*?viewBox=\"([^\"]*)\"[^>]*>", r'<svg viewBox="\1" aria-hidden="true" focusable="false">'),
+    (r"font-size: [^;\"]*; font-family: [^;\"]*; ", ""),
+    (r" transform=\"rotate\(-0 [^\"]*\"", ""),
+    (r"\s*\n\s*", " "),
+    (r"> <", "><"),
+    (r"(\d\.\d\d)\d+", r"\1"),
+)
