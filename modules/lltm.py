@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
-from backends.base import CPU, CUDA_EMULATED
-from harness import discovery
+from modules.base import OnBackend
 
 State = tuple[Tensor, Tensor]
 
 
-class Recurrent(nn.Module):
+class Recurrent(OnBackend):
     """The parameters of the cell, and the backend's functions of them.
 
     Parameters: `weights` (3*state_size, state_size + input_features) and `bias` (3*state_size,). They are the same
     for every backend, and for one step and a sequence, so a state dict written with one loads with another.
 
-    `backend` is a backend's public name (`python-autograd`, `aten-cpp`, ...); a name that is none raises UnknownName.
-    Its function is looked up, and built if need be, at the first call on a device, which raises Unavailable where the
-    backend does not run on it. Make one such call before `torch.compile`, which cannot trace the look-up.
-    With `emulated=True`, a backend that has no CPU code of its own runs its CUDA sources on CPU tensors, thread by
-    thread; this is slow, and never done unasked.
+    `backend` and `emulated` are those of `modules.base.OnBackend`.
     """
 
     def __init__(
@@ -36,13 +28,9 @@ class Recurrent(nn.Module):
         dtype: torch.dtype | None = None,
         emulated: bool = False,
     ) -> None:
-        super().__init__()
-        devices = discovery.backend(backend).backend.devices  # raises UnknownName, here rather than at the first call
+        super().__init__(backend, emulated)
         self.input_features = input_features
         self.state_size = state_size
-        self.backend = backend
-        self.emulated = emulated and CPU not in devices
-        self._functions: dict[str, Callable[..., State]] = {}
         self.weights = nn.Parameter(
             torch.empty(3 * state_size, state_size + input_features, device=device, dtype=dtype)
         )
@@ -60,19 +48,12 @@ class Recurrent(nn.Module):
         if state is None:
             shape = (input.shape[-2], self.state_size)
             state = (input.new_zeros(shape), input.new_zeros(shape))  # two: one tensor twice cannot be compiled
-        device = CUDA_EMULATED if self.emulated and input.device.type == CPU else input.device.type
-        if device not in self._functions:
-            self._functions[device] = discovery.load_function(operator, self.backend, device)
-        return self._functions[device](input, self.weights, self.bias, *state)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What pickle and deepcopy take: all but the loaded functions, which the copy finds anew."""
-        return {**self.__dict__, "_functions": {}}
+        result: State = self.function(operator, input.device)(input, self.weights, self.bias, *state)
+        return result
 
     def extra_repr(self) -> str:
         """The arguments of the constructor, for print()."""
-        emulated = ", emulated=True" if self.emulated else ""
-        return f"{self.input_features}, {self.state_size}, backend={self.backend!r}{emulated}"
+        return f"{self.input_features}, {self.state_size}, {self.where()}"
 
 
 class LLTM(Recurrent):
