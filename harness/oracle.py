@@ -32,7 +32,7 @@ class Expected:
     precise: bool = False
 
 
-class _ByIdentity:
+class ByIdentity:
     """An operator as a cache key: contracts hold lists and functions, which do not hash by value."""
 
     def __init__(self, operator: Operator) -> None:
@@ -42,17 +42,17 @@ class _ByIdentity:
         return id(self.operator)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByIdentity) and other.operator is self.operator
+        return isinstance(other, ByIdentity) and other.operator is self.operator
 
 
 def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:
     """The judgement's measure for one scenario. Gradients are of every differentiable input."""
     # What is wanted does not change what is right, so scenarios that differ only in it share one entry.
-    return _expected(_ByIdentity(operator), Scenario(**{**vars(scenario), "wanted": None, "name": ""}), dtype)
+    return _expected(ByIdentity(operator), Scenario(**{**vars(scenario), "wanted": None, "name": ""}), dtype)
 
 
 @lru_cache(maxsize=2048)
-def _expected(key: _ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expected:
+def _expected(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expected:
     return expected_of(key.operator, realise(key.operator, scenario, dtype), dtype)
 
 

@@ -12,14 +12,13 @@ partial sum of them is exact in any order. That a row is right wherever it stand
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.errors import Failure
+from harness.bits import bits, hold_bits, results
 from harness.judge import Property
 from harness.scenario import Call, Scenario
 from harness.scenarios import representative, smallest, tagged
@@ -36,33 +35,6 @@ ROWS = 13
 #: Inputs whose products and sums are exact: up to 16 terms of at most 1 in steps of 1/16 need 8 bits, as bfloat16 has;
 #: more terms are exact too where half types are accumulated in float32.
 EXACT = tuple(k / 4 for k in range(-4, 5))
-
-
-def bits(tensor: Tensor) -> Tensor:
-    """A copy that compares bitwise: NaN equals itself and -0.0 differs from 0.0."""
-    integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
-    return tensor.detach().clone(memory_format=torch.contiguous_format).view(integer)
-
-
-def results(subject: Subject, call: Call, scenario: Scenario) -> dict[str, Tensor]:
-    """Outputs and gradients of one call, by the names under which failures tell of them."""
-    outputs = subject.outputs(call, scenario)
-    found = {arg.name: output for arg, output in zip(subject.operator.outputs, outputs, strict=True)}
-    gradients = subject.gradients(call, outputs, scenario)
-    return {**found, **{f"gradient of {name}": gradient for name, gradient in gradients.items()}}
-
-
-def hold_bits(got: Mapping[str, Tensor], should: Mapping[str, Tensor], when: str, like: str, where: str) -> None:
-    """Raise Failure for the first tensor of `got` that is not `should` bit for bit."""
-    for name, tensor in got.items():
-        differs = bits(tensor) != bits(should[name])
-        if bool(differs.any()):
-            place = tuple(differs.nonzero()[0].tolist())
-            was, value = tensor[place].item(), should[name][place].item()
-            raise Failure(
-                f"{name} was {was:.9g} at {place} {when}, but should be {value:.9g} {like}, bit for bit: "
-                f"{int(differs.sum())} of {differs.numel()} elements differ {where}"
-            )
 
 
 def check(subject: Subject) -> dict[str, Any]:

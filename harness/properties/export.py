@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
+from harness.bits import hold_bits
 from harness.errors import Failure, NotApplicable
 from harness.judge import Property
 from harness.parity import OUTPUTS, Tally
 from harness.properties.compile import dynamic_symbol, with_more
-from harness.properties.determinism import hold_bits
 from harness.scenario import Scenario
 from harness.scenarios import smallest
 from harness.subject import CANDIDATE_ERRORS, Subject, told

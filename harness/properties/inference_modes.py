@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.bits import hold_bits
 from harness.errors import Failure
 from harness.judge import Property
 from harness.parity import Tally
-from harness.properties.determinism import hold_bits
 from harness.scenario import Call, Scenario
 from harness.scenarios import smallest, tagged
 from harness.subject import Subject

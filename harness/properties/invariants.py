@@ -24,11 +24,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.bits import hold_bits, results
 from harness.compare import Comparison, compare
 from harness.errors import Failure, NoEvidence
 from harness.judge import Property
-from harness.oracle import _ByIdentity, evaluate, expected_of
-from harness.properties.determinism import hold_bits, results
+from harness.oracle import ByIdentity, evaluate, expected_of
 from harness.scenario import Call, Scenario, realise
 from harness.scenarios import SEEDS, representative
 from harness.subject import Subject
@@ -77,7 +77,7 @@ def check(subject: Subject) -> dict[str, Any]:
     seen: dict[str, bool] = {}
     for seed in range(SEEDS):
         drawn = replace(scenario, seed=seed)
-        laws, measures = _laws(_ByIdentity(operator), drawn, subject.dtype)
+        laws, measures = _laws(ByIdentity(operator), drawn, subject.dtype)
         for law, envelopes_of_law in zip(laws, measures, strict=True):
             _hold(subject, drawn, law, envelopes_of_law, seen)
         if all(seen.values()):
@@ -93,7 +93,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _laws(
-    key: _ByIdentity, scenario: Scenario, dtype: torch.dtype
+    key: ByIdentity, scenario: Scenario, dtype: torch.dtype
 ) -> tuple[tuple[_Law, ...], tuple[dict[str, Envelope], ...]]:
     """The laws that apply, with CPU calls, and what each allows. Shared by all backends, which never see them."""
     operator = key.operator

@@ -32,7 +32,7 @@ from torch import Tensor
 from harness.compare import compare, has_evidence
 from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judge import Property
-from harness.oracle import _ByIdentity
+from harness.oracle import ByIdentity
 from harness.scenario import Call, Scenario
 from harness.scenarios import representative
 from harness.subject import Subject
@@ -63,7 +63,7 @@ def check(subject: Subject) -> dict[str, Any]:
     if any(arg.row_dim != 0 for arg in operator.outputs):
         raise NotApplicable("runs of the reference are laid side by side as rows of a batch, which there is none of")
     scenario = Scenario.of(representative(operator))
-    measure = _measure(_ByIdentity(operator), scenario, subject.dtype)
+    measure = _measure(ByIdentity(operator), scenario, subject.dtype)
     where = f"[{scenario.describe(operator)}]"
 
     def step(*inputs: Tensor) -> tuple[Tensor, ...]:
@@ -132,7 +132,7 @@ def _walk(
 
 
 @lru_cache(maxsize=64)
-def _measure(key: _ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measure:
+def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measure:
     """From the reference alone, shared by all backends."""
     operator = key.operator
     cpu = torch.device("cpu")

@@ -47,6 +47,12 @@ def test_the_commit_and_whether_it_is_what_ran(repository: Path) -> None:
     assert environment.describe()["dirty"] is True
 
 
+def test_who_copies_the_suite_says_which_commit_it_is(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLTM_CONFORMANCE_COMMIT", "abc")
+    said = environment.describe()
+    assert (said["commit"], said["dirty"]) == ("abc", None)
+
+
 def test_where_git_cannot_say_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "_ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -87,7 +93,7 @@ def test_nvcc_tells_its_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_flags_are_those_that_the_build_uses() -> None:
     said = environment.describe()["flags"]
     assert said.keys() >= {"aten-cpp/lltm", "cuda-accessor/lltm", "cuda-raw-pointer/lltm"}
-    assert all(flags.startswith("-std=c++20 ") and "-O2" in flags for flags in said.values())
+    assert all(flags.startswith("-std=c++20 ") and {"-O2", "-O3"} & set(flags.split()) for flags in said.values())
     assert set(build.HOST_FLAGS) <= set(said["aten-cpp/lltm"].split())
 
 
