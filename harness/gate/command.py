@@ -17,7 +17,7 @@ from backends.base import CPU, CUDA
 from harness import environment, tables
 from harness.bench import correctness, record
 from harness.bench.measurement import WRONG
-from harness.errors import Broken, Failure, HarnessError, Unavailable
+from harness.errors import Broken, Failure, HarnessError, Unavailable, UsageError
 from harness.gate import builds, drawing, instructions, matching, sampling, trees, verdict
 from harness.gate.baseline import against_baseline
 from harness.gate.sampling import KINDS, Plan, Samples
@@ -82,7 +82,10 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
-    rule = Rule(given.threshold, given.median)
+    try:
+        rule = Rule(given.threshold, given.median)
+    except ValueError as error:
+        raise UsageError(f"--threshold and --median: {error}") from None
     plan = Plan(given.launches, given.pairs, given.block, given.longest, given.threads, given.seed)
     if plan.launches < MINIMUM_LAUNCHES or plan.launches * plan.pairs < MINIMUM_PAIRS:
         say(f"fewer than {MINIMUM_LAUNCHES} launches or {MINIMUM_PAIRS} pairs: whatever comes out is inconclusive")

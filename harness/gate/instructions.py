@@ -37,12 +37,12 @@ def compare(base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], say: S
         raise Unavailable("--instructions needs valgrind, which is not on PATH; install it or leave the option out")
     own = [benchmark for benchmark in benchmarks if benchmark["device"] == CPU]
     with tempfile.TemporaryDirectory() as scratch:
-        marks = _marks(Path(scratch))
-        before, after = (_counted(valgrind, tree, marks, own, say) for tree in (base, head))
+        library = marks(Path(scratch))
+        before, after = (_counted(valgrind, tree, library, own, say) for tree in (base, head))
     return {key: (before[key], after[key]) for key in before if key in after}
 
 
-def _marks(folder: Path) -> Path:
+def marks(folder: Path) -> Path:
     """The marks as a library. Raises Broken or Unavailable where they do not compile."""
     library = folder / "marks.so"
     header = Path(torch.__file__).parent / "utils/benchmark/utils/valgrind_wrapper"
@@ -52,7 +52,7 @@ def _marks(folder: Path) -> Path:
 
 
 def _counted(
-    valgrind: str, tree: Path, marks: Path, benchmarks: Sequence[dict[str, Any]], say: Say
+    valgrind: str, tree: Path, library: Path, benchmarks: Sequence[dict[str, Any]], say: Say
 ) -> dict[str, float]:
     say(f"instructions of {tree}: {len(benchmarks)} benchmarks under valgrind")
     found: dict[str, float] = {}
@@ -66,7 +66,7 @@ def _counted(
                 there = set(out.parent.glob("callgrind.out*"))
                 try:
                     worker.ask("prepare", benchmark=benchmark)
-                    worker.ask("instructions", calls=CALLS, marks=str(marks))
+                    worker.ask("instructions", calls=CALLS, marks=str(library))
                 except (Unavailable, WorkerFailed) as error:
                     say(f"instructions of {name(benchmark)}: {error}")
                     continue

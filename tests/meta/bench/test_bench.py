@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 import spec.contract
-from harness import measuring  # noqa: F401 - the package that the worker loads by its folder
 from harness.bench import correctness, document, products, rounds
 from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim
 from harness.bench.measurement import WRONG, Settings, measure
@@ -22,6 +21,7 @@ from harness.errors import Failure, UsageError
 from harness.gate.baseline import FASTER, NOT_SLOWER, SLOWER, changes
 from harness.measuring import ceilings, memory, work
 from harness.options import Selection, slots
+from harness.scenarios import smallest
 from harness.subject import Subject
 from spec.contract import FORWARD, PHASES
 
@@ -117,10 +117,7 @@ def test_large_cases_are_held_against_the_reference_in_the_dtype() -> None:
 
 @pytest.mark.parametrize(("phase", "count"), [("forward", 1), ("backward", 2), ("forward+backward", 3)])
 def test_the_products_alone_are_those_of_the_reference(phase: str, count: int) -> None:
-    call = Subject(LLTM, "it", "cpu", torch.float32, LLTM.forward)
-    from harness.scenarios import smallest
-
-    tensors = call.realise(smallest(LLTM))
+    tensors = Subject(LLTM, "it", "cpu", torch.float32, LLTM.forward).realise(smallest(LLTM))
     cotangents = tuple(g for g in tensors.cotangents if g is not None)
     made = products.prepare(LLTM, [(tensors.inputs, cotangents)], phase, "cpu")
     assert made is not None
@@ -132,7 +129,7 @@ def test_the_products_alone_are_those_of_the_reference(phase: str, count: int) -
 
 def test_peak_memory_is_the_same_each_time_and_sees_what_is_held() -> None:
     def holding(copies: int) -> work.Work:
-        return work.Work([lambda: sum(torch.ones(1024) for _ in range(1)) if not copies else _held(copies)], "cpu")
+        return work.Work([lambda: _held(copies)], "cpu")
 
     one, three = memory.peak_bytes(holding(1)), memory.peak_bytes(holding(3))
     assert memory.peak_bytes(holding(3)) == three

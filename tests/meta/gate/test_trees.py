@@ -1,0 +1,104 @@
+"""Two trees side by side: the worktree of a commit, and a worker that measures whatever tree it is given."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.errors import Unavailable, UsageError
+from harness.gate.trees import commit_of, worktree
+from harness.gate.workers import WorkerFailed, workers
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits of one file."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    identity = ["-c", "user.name=it", "-c", "user.email=it@example.org"]
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for text in ("old", "new"):
+        (folder / "file").write_text(text)
+        subprocess.run(["git", "-C", str(folder), "add", "file"], check=True)
+        subprocess.run(["git", "-C", str(folder), *identity, "commit", "-qm", text], check=True)
+    return folder
+
+
+def test_the_base_is_checked_out_beside_the_tree_and_removed(repository: Path) -> None:
+    with worktree("HEAD~1", repository) as base:
+        assert (base / "file").read_text() == "old"
+        assert (repository / "file").read_text() == "new"
+    assert not base.exists()
+    listed = subprocess.run(
+        ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True
+    )
+    assert len(listed.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--upload-pack=x"])
+def test_what_is_no_commit_is_told(repository: Path, revision: str) -> None:
+    with pytest.raises(UsageError, match=f"--base was '{revision}', but should be a commit of"):
+        commit_of(revision, repository)
+
+
+DISCOVERY = """
+from types import SimpleNamespace as Of
+import torch
+from harness.errors import Unavailable
+cases = [Of(name="usual", sizes={"n": 4}, tags={"benchmark"}), Of(name="tail", sizes={"n": 3}, tags={"size"})]
+def ordinary(sizes, draw):
+    return {"input": draw.normal((sizes["n"],))}
+output = Of(shape_for=lambda sizes: (sizes["n"],))
+double = Of(cases=cases, case=lambda name: cases[0], ordinary=ordinary, outputs=[output], bound=lambda f: f)
+backend = Of(backend=Of(devices=("cpu",), dtypes=(torch.float32,)), implementation=lambda name: name)
+def operators(): return {"double": double}
+def operator(name): return double
+def all_backends(): return {"it": backend, "absent": Of(implementation=lambda name: None)}
+def load_function(operator, backend, device):
+    if backend == "nowhere":
+        raise Unavailable("no such device")
+    return lambda x: FACTOR * x
+"""
+CONTRACT = """
+import torch
+class Draw:
+    def __init__(self, seed): self.seed = seed
+    def normal(self, shape): return torch.ones(shape, dtype=torch.float64)
+"""
+
+
+def _tree(folder: Path, factor: str) -> Path:
+    for name, text in (
+        ("harness/__init__.py", ""),
+        ("harness/errors.py", "class Unavailable(Exception): pass"),
+        ("harness/discovery.py", f"FACTOR = {factor}\n{DISCOVERY}"),
+        ("spec/__init__.py", ""),
+        ("spec/contract.py", CONTRACT),
+    ):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_workers_measure_each_its_own_tree(tmp_path: Path) -> None:
+    """A tree of nothing but what every commit has; how to measure comes from this one."""
+    trees = [_tree(tmp_path / "base", "2"), _tree(tmp_path / "head", "None")]
+    benchmark = {"operator": "double", "backend": "it", "device": "cpu", "dtype": "float32", "case": "usual"}
+    way = {"phase": "forward+backward", "clock": "wall"}
+    with workers(trees, threads=1) as (base, head):
+        assert base.ask("hello", threads=1)["tree"] == str(trees[0])
+        assert base.ask("benchmarks", devices=["cpu"], dtypes=["float32"]) == [{**benchmark, "sizes": {"n": 4}}]
+        with pytest.raises(WorkerFailed, match="asked to time, but: RuntimeError: nothing is prepared"):
+            base.ask("time", calls=1)
+        base.ask("prepare", benchmark={**benchmark, **way})
+        assert base.ask("time", calls=2) > 0
+        assert base.ask("memory") > 0
+        with pytest.raises(Unavailable, match="no such device"):
+            base.ask("prepare", benchmark={**benchmark, **way, "backend": "nowhere"})
+        base.ask("prepare", benchmark={**benchmark, **way, "clock": "graph"})
+        with pytest.raises(Unavailable, match="CUDA graphs exist on the device cuda only"):
+            base.ask("time", calls=1)
+        with pytest.raises(WorkerFailed, match=f"the worker of {trees[1]} .*TypeError"):
+            head.ask("prepare", benchmark={**benchmark, **way})
