@@ -52,7 +52,7 @@ function because(cell) {
 }
 
 function allowance(cell, fit) {
-  const left = cell.used > 1 ? "what rounding explains" : Math.round(100 * (1 - cell.used)) + "% left";
+  const left = cell.used > 1 ? (share(cell.used).endsWith("%") ? "of " : "") + "what rounding explains" : Math.round(100 * (1 - cell.used)) + "% left";
   const made = el("div", { class: "allowance" }, el("h4", {}, "Allowance"), gauge(cell.used), el("span", { class: "muted" }, left));
   if (!(fit instanceof Map) || !fit.has("tensor")) return made;
   return el("div", {}, made, el("dl", { class: "facts" },
