@@ -11,8 +11,10 @@ from pathlib import Path
 from backends.base import CompiledOperator
 from harness import build, discovery, rocm, running, scaffold, schema, tables
 from harness.difference import difference
-from harness.errors import HarnessError, Unavailable
+from harness.errors import HarnessError, Unavailable, UsageError
+from harness.files import write_atomically
 from harness.judge import FAIL, NO_EVIDENCE
+from harness.merging import merge
 from harness.rendering import badge, diff, junit, summary
 from harness.report import Report, load
 
@@ -25,10 +27,12 @@ def _show(arguments: argparse.Namespace) -> int:
     """Draw a report; the exit code is 1 if a cell of the view failed or has no evidence."""
     report = _merged(arguments)
     if arguments.output:
-        report.write(arguments.output)
+        _write(report, arguments.output)
     if arguments.into:
         table = tables.markdown(report, arguments.view)
-        arguments.into.write_text(tables.insert(table, arguments.into.read_text(), str(arguments.reports[0])))
+        write_atomically(
+            arguments.into, tables.insert(table, arguments.into.read_text(encoding="utf-8"), str(arguments.reports[0]))
+        )
     elif arguments.markdown:
         print(tables.markdown(report, arguments.view), end="")
     else:
@@ -50,10 +54,35 @@ def _draw(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         sys.stdout.write(text)
     else:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text, encoding="utf-8")
+        write_atomically(arguments.output, text)
         print(f"{arguments.output}: {len(text.encode()):,} bytes", file=sys.stderr)
     return 0
+
+
+def _write(report: Report, path: Path) -> None:
+    """Raises UsageError where the path holds something that is no report."""
+    if path.exists() and (path.is_dir() or path.stat().st_size):
+        try:
+            load(path)
+        except UsageError as error:
+            raise UsageError(
+                f"--output {path} would overwrite what is no report ({error}); name another file"
+            ) from None
+    report.write(path)
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    """Join shards or runs; the exit code is 1 if a cell failed or has no evidence, or if cells are missing."""
+    names = [str(path) for path in arguments.reports]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"{next(name for name in names if names.count(name) > 1)} is given twice; give each report once"
+        )
+    report = merge([(str(path), Report.read(path)) for path in arguments.reports], arguments.any_cpu)
+    _write(report, arguments.output)
+    missing = f", but {report.why_partial()}" if not report.complete else ""
+    print(f"{arguments.output}: {len(report.cells)} cells of {len(names)} reports{missing}")
+    return 0 if report.ok else 1
 
 
 def _diff(arguments: argparse.Namespace) -> int:
@@ -129,6 +158,12 @@ def _parser() -> argparse.ArgumentParser:
     drawn("junit", "JUnit XML for a CI system", junit.junit)
     drawn("badge", "JSON for an endpoint badge of shields.io", lambda report: json.dumps(badge.badge(report)) + "\n")
 
+    merged = commands.add_parser("merge", help="join the reports of shards, or of several runs, into one")
+    merged.add_argument("reports", type=Path, nargs="+", metavar="REPORT")
+    merged.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the joined report goes")
+    merged.add_argument("--any-cpu", action="store_true", help="shards may be of machines with different processors")
+    merged.set_defaults(run=_merge)
+
     compared = commands.add_parser("diff", help="what got better, worse, appeared or vanished from A to B")
     compared.add_argument("before", type=Path, metavar="A.json")
     compared.add_argument("after", type=Path, metavar="B.json")
@@ -178,6 +213,9 @@ def main() -> int:
         print(f"not run: {error}", file=sys.stderr)
         return 3
     except HarnessError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (OSError, UnicodeDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return result
