@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from backends.base import CompiledOperator
-from harness import build, discovery, rocm, running, scaffold, schema, tables
+from harness import build, device_checks, discovery, option_values, rocm, running, scaffold, schema, tables
 from harness.difference import difference
 from harness.errors import HarnessError, Unavailable, UsageError
 from harness.files import write_atomically
+from harness.fuzzing import session as fuzzing
 from harness.judge import FAIL, NO_EVIDENCE
 from harness.merging import merge
+from harness.options import Selection
 from harness.rendering import badge, diff, junit, summary
-from harness.report import Report, load
+from harness.report import Report, load, refuse_other_files
 
 
 def _merged(arguments: argparse.Namespace) -> Report:
@@ -27,7 +30,8 @@ def _show(arguments: argparse.Namespace) -> int:
     """Draw a report; the exit code is 1 if a cell of the view failed or has no evidence."""
     report = _merged(arguments)
     if arguments.output:
-        _write(report, arguments.output)
+        refuse_other_files("--output", arguments.output)
+        report.write(arguments.output)
     if arguments.into:
         table = tables.markdown(report, arguments.view)
         write_atomically(
@@ -59,18 +63,6 @@ def _draw(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(report: Report, path: Path) -> None:
-    """Raises UsageError where the path holds something that is no report."""
-    if path.exists() and (path.is_dir() or path.stat().st_size):
-        try:
-            load(path)
-        except UsageError as error:
-            raise UsageError(
-                f"--output {path} would overwrite what is no report ({error}); name another file"
-            ) from None
-    report.write(path)
-
-
 def _merge(arguments: argparse.Namespace) -> int:
     """Join shards or runs; the exit code is 1 if a cell failed or has no evidence, or if cells are missing."""
     names = [str(path) for path in arguments.reports]
@@ -79,7 +71,8 @@ def _merge(arguments: argparse.Namespace) -> int:
             f"{next(name for name in names if names.count(name) > 1)} is given twice; give each report once"
         )
     report = merge([(str(path), Report.read(path)) for path in arguments.reports], arguments.any_cpu)
-    _write(report, arguments.output)
+    refuse_other_files("--output", arguments.output)
+    report.write(arguments.output)
     missing = f", but {report.why_partial()}" if not report.complete else ""
     print(f"{arguments.output}: {len(report.cells)} cells of {len(names)} reports{missing}")
     return 0 if report.ok else 1
@@ -113,6 +106,37 @@ def _validate(arguments: argparse.Namespace) -> int:
         if not wrong:
             print(f"{path}: a report of version {record['schema']}, {len(record['cells'])} cells")
     return 1 if bad else 0
+
+
+def _fuzz(arguments: argparse.Namespace) -> int:
+    """Make hostile calls until the time is used; the exit code is 1 if one was answered as it should not be."""
+    selection = Selection(
+        operators=tuple(arguments.operator),
+        backends=tuple(arguments.backend),
+        devices=tuple(arguments.device),
+        dtypes=tuple(arguments.dtype),
+        candidates=tuple(arguments.candidate),
+        sanitize=arguments.sanitize,
+    )
+    refuse_other_files("--output", arguments.output)
+    report = fuzzing.run(selection, arguments.seconds, arguments.seed, arguments.folder)
+    report.write(arguments.output)
+    tables.print_report(report, tables.console(sys.stdout))
+    print(f"\nreport: {arguments.output}")
+    return 0 if report.ok else 1
+
+
+def _compute_sanitizer(arguments: argparse.Namespace) -> int:
+    """Run the kernels under compute-sanitizer; the exit code is 1 if a tool found something or came to no end."""
+    selection = Selection(
+        operators=tuple(arguments.operator), backends=tuple(arguments.backend), dtypes=tuple(arguments.dtype)
+    )
+    refuse_other_files("--output", arguments.output)
+    report = device_checks.run(selection, arguments.tool or device_checks.TOOLS)
+    report.write(arguments.output)
+    tables.print_report(report, tables.console(sys.stdout))
+    print(f"\nreport: {arguments.output}")
+    return 0 if report.ok else 1
 
 
 def _compile_cuda(arguments: argparse.Namespace) -> int:
@@ -179,6 +203,25 @@ def _parser() -> argparse.ArgumentParser:
     ):
         suite = commands.add_parser(name, help=meaning, add_help=False)
         suite.set_defaults(run=lambda given, file=file: running.run(file, given.options))
+
+    fuzz = commands.add_parser(
+        "fuzz", help="pass what nobody should pass to compiled backends, in processes of their own"
+    )
+    for name in ("operator", "backend", "device", "dtype", "candidate"):
+        fuzz.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="as for judge")
+    fuzz.add_argument("--seconds", type=option_values.seconds, default=600.0, metavar="S", help="of the whole session")
+    fuzz.add_argument("--seed", type=option_values.whole(0), default=secrets.randbits(31), metavar="N")
+    fuzz.add_argument("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s fuzz`)")
+    fuzz.add_argument("--folder", type=Path, metavar="FOLDER", help="where what failed is kept, to be tried first")
+    fuzz.add_argument("-o", "--output", type=Path, default=Path("reports/fuzz.json"), metavar="FILE")
+    fuzz.set_defaults(run=_fuzz)
+
+    checks = commands.add_parser("compute-sanitizer", help="run the CUDA kernels under compute-sanitizer; needs a GPU")
+    for name in ("operator", "backend", "dtype"):
+        checks.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="as for judge")
+    checks.add_argument("--tool", action="append", default=[], choices=device_checks.TOOLS, help="default: all four")
+    checks.add_argument("-o", "--output", type=Path, default=Path("reports/compute-sanitizer.json"), metavar="FILE")
+    checks.set_defaults(run=_compute_sanitizer)
 
     start = commands.add_parser("new-operator", help="write a package with a contract and a backend that run")
     start.add_argument("name", metavar="NAME")

@@ -22,7 +22,7 @@ from harness.errors import UsageError
 from harness.judge import FAIL, NO_EVIDENCE, Cell
 from harness.options import Selection, Slot
 from harness.plan import Plan, Shard, digest_of, digest_of_files, sources
-from harness.report import Report, jsonable, load, one_each
+from harness.report import Report, jsonable, one_each, refuse_other_files
 
 #: Seconds between two writings of the file, at least; and how many times longer than the writing takes.
 _PAUSE, _SHARE = 5.0, 50.0
@@ -133,25 +133,15 @@ class Record:
 
 def _make_room(path: Path, keep: bool) -> None:
     """Remove the report of an earlier run, which must not stand for this one if it dies; nothing else is removed."""
-    if path.is_dir():
-        raise UsageError(f"--report {path} is a folder, but should be a file")
     try:
+        refuse_other_files("--report", path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size:
-            _refuse_other_files(path)
         if not keep:
             path.unlink(missing_ok=True)
         path.with_name(f".{path.name}.writable").touch()
         path.with_name(f".{path.name}.writable").unlink()
     except (OSError, ValueError) as error:
         raise UsageError(f"--report {path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _refuse_other_files(path: Path) -> None:
-    try:
-        load(path)
-    except UsageError as error:
-        raise UsageError(f"--report {path} would overwrite a file that is no report ({error}); name another") from None
 
 
 def _resumed(path: Path, plan: Plan) -> Report:

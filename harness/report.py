@@ -131,6 +131,18 @@ def _shards(found: Sequence[int], plan: Plan) -> str:
     return f"shard{'s' if len(found) > 1 else ''} {numbers(found)} of {plan.shards} {'are' if len(found) > 1 else 'is'}"
 
 
+def refuse_other_files(option: str, path: Path) -> None:
+    """Raise UsageError where `path` holds something that is no report: nothing else is written over."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder, but should be a file")
+    if path.exists() and path.stat().st_size:
+        try:
+            load(path)
+        except UsageError as error:
+            why = f"would overwrite a file that is no report ({error})"
+            raise UsageError(f"{option} {path} {why}; name another") from None
+
+
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"it has {constant}, which no other reader takes")
 
