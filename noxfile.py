@@ -100,22 +100,37 @@ def parity(session: nox.Session) -> None:
 
 
 @nox.session
-def sanitize(session: nox.Session) -> None:
-    """The emulated CUDA sources and the C++ backend under AddressSanitizer and UBSan."""
+@nox.parametrize("where", ["cpu", "cuda"], ids=["cpu", "cuda"])
+def sanitize(session: nox.Session, where: str) -> None:
+    """cpu: the emulated CUDA sources and the C++ backend under ASan and UBSan; cuda: the kernels, compute-sanitizer."""
+    if where == "cuda":
+        run(session, "python", "-m", "harness", "compute-sanitizer", *session.posargs)
+        return
+    judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor"]
+    options = [part for name in judged for part in ("--backend", name)]
+    judge(session, "sanitize", "--sanitize", "--device", "cpu", "--device", "cuda-emulated", *options, env=_sanitized())
+
+
+def _sanitized() -> dict[str, str]:
+    """What a process needs that loads libraries built with AddressSanitizer and UBSan."""
     compiler = os.environ.get("CXX", "g++")
     # libstdc++ too: the sanitizer looks for what throws exceptions before Python has loaded anything that does.
     names = ("libasan.so", "libstdc++.so.6")
     asked = [[compiler, f"-print-file-name={name}"] for name in names]
     found = [subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in asked]
-    env = {
+    return {
         "LD_PRELOAD": " ".join(found),
         # Python frees little at exit, and torch reserves address space by the gigabyte: neither is a fault of ours.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor"]
-    options = [part for name in judged for part in ("--backend", name)]
-    judge(session, "sanitize", "--sanitize", "--device", "cpu", "--device", "cuda-emulated", *options, env=env)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Ten minutes of hostile arguments at the compiled backends; `-- --seconds 60`, `-- --sanitize` under ASan."""
+    env = _sanitized() if "--sanitize" in session.posargs else None
+    run(session, "python", "-m", "harness", "fuzz", "--folder", "reports/fuzz", *session.posargs, env=env)
 
 
 @nox.session

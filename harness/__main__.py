@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from backends.base import CompiledOperator
-from harness import build, discovery, rocm, running, scaffold, schema, tables
+from harness import build, device_checks, discovery, option_values, rocm, running, scaffold, schema, tables
 from harness.bench import command as bench
 from harness.difference import difference
-from harness.errors import HarnessError, Unavailable
+from harness.errors import HarnessError, Unavailable, UsageError
+from harness.files import write_atomically
+from harness.fuzzing import session as fuzzing
 from harness.gate import command as gate
 from harness.judge import FAIL, NO_EVIDENCE
+from harness.merging import merge
+from harness.options import Selection
 from harness.rendering import badge, diff, junit, summary
-from harness.report import Report, load
+from harness.report import Report, load, refuse_other_files
 
 
 def _merged(arguments: argparse.Namespace) -> Report:
@@ -27,10 +32,13 @@ def _show(arguments: argparse.Namespace) -> int:
     """Draw a report; the exit code is 1 if a cell of the view failed or has no evidence."""
     report = _merged(arguments)
     if arguments.output:
+        refuse_other_files("--output", arguments.output)
         report.write(arguments.output)
     if arguments.into:
         table = tables.markdown(report, arguments.view)
-        arguments.into.write_text(tables.insert(table, arguments.into.read_text(), str(arguments.reports[0])))
+        write_atomically(
+            arguments.into, tables.insert(table, arguments.into.read_text(encoding="utf-8"), str(arguments.reports[0]))
+        )
     elif arguments.markdown:
         print(tables.markdown(report, arguments.view), end="")
     else:
@@ -52,10 +60,24 @@ def _draw(arguments: argparse.Namespace) -> int:
     if arguments.output is None:
         sys.stdout.write(text)
     else:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.write_text(text, encoding="utf-8")
+        write_atomically(arguments.output, text)
         print(f"{arguments.output}: {len(text.encode()):,} bytes", file=sys.stderr)
     return 0
+
+
+def _merge(arguments: argparse.Namespace) -> int:
+    """Join shards or runs; the exit code is 1 if a cell failed or has no evidence, or if cells are missing."""
+    names = [str(path) for path in arguments.reports]
+    if len(set(names)) < len(names):
+        raise UsageError(
+            f"{next(name for name in names if names.count(name) > 1)} is given twice; give each report once"
+        )
+    report = merge([(str(path), Report.read(path)) for path in arguments.reports], arguments.any_cpu)
+    refuse_other_files("--output", arguments.output)
+    report.write(arguments.output)
+    missing = f", but {report.why_partial()}" if not report.complete else ""
+    print(f"{arguments.output}: {len(report.cells)} cells of {len(names)} reports{missing}")
+    return 0 if report.ok else 1
 
 
 def _diff(arguments: argparse.Namespace) -> int:
@@ -86,6 +108,37 @@ def _validate(arguments: argparse.Namespace) -> int:
         if not wrong:
             print(f"{path}: a report of version {record['schema']}, {len(record['cells'])} cells")
     return 1 if bad else 0
+
+
+def _fuzz(arguments: argparse.Namespace) -> int:
+    """Make hostile calls until the time is used; the exit code is 1 if one was answered as it should not be."""
+    selection = Selection(
+        operators=tuple(arguments.operator),
+        backends=tuple(arguments.backend),
+        devices=tuple(arguments.device),
+        dtypes=tuple(arguments.dtype),
+        candidates=tuple(arguments.candidate),
+        sanitize=arguments.sanitize,
+    )
+    refuse_other_files("--output", arguments.output)
+    report = fuzzing.run(selection, arguments.seconds, arguments.seed, arguments.folder)
+    report.write(arguments.output)
+    tables.print_report(report, tables.console(sys.stdout))
+    print(f"\nreport: {arguments.output}")
+    return 0 if report.ok else 1
+
+
+def _compute_sanitizer(arguments: argparse.Namespace) -> int:
+    """Run the kernels under compute-sanitizer; the exit code is 1 if a tool found something or came to no end."""
+    selection = Selection(
+        operators=tuple(arguments.operator), backends=tuple(arguments.backend), dtypes=tuple(arguments.dtype)
+    )
+    refuse_other_files("--output", arguments.output)
+    report = device_checks.run(selection, arguments.tool or device_checks.TOOLS)
+    report.write(arguments.output)
+    tables.print_report(report, tables.console(sys.stdout))
+    print(f"\nreport: {arguments.output}")
+    return 0 if report.ok else 1
 
 
 def _compile_cuda(arguments: argparse.Namespace) -> int:
@@ -135,6 +188,12 @@ def _parser() -> argparse.ArgumentParser:
     drawn("junit", "JUnit XML for a CI system", lambda report, _: junit.junit(report))
     drawn("badge", "for an endpoint badge of shields.io", lambda report, _: json.dumps(badge.badge(report)) + "\n")
 
+    merged = commands.add_parser("merge", help="join the reports of shards, or of several runs, into one")
+    merged.add_argument("reports", type=Path, nargs="+", metavar="REPORT")
+    merged.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the joined report goes")
+    merged.add_argument("--any-cpu", action="store_true", help="shards may be of machines with different processors")
+    merged.set_defaults(run=_merge)
+
     compared = commands.add_parser("diff", help="what got better, worse, appeared or vanished from A to B")
     compared.add_argument("before", type=Path, metavar="A.json")
     compared.add_argument("after", type=Path, metavar="B.json")
@@ -151,6 +210,25 @@ def _parser() -> argparse.ArgumentParser:
 
     bench.add(commands)
     gate.add(commands)
+
+    fuzz = commands.add_parser(
+        "fuzz", help="pass what nobody should pass to compiled backends, in processes of their own"
+    )
+    for name in ("operator", "backend", "device", "dtype", "candidate"):
+        fuzz.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="as for judge")
+    fuzz.add_argument("--seconds", type=option_values.seconds, default=600.0, metavar="S", help="of the whole session")
+    fuzz.add_argument("--seed", type=option_values.whole(0), default=secrets.randbits(31), metavar="N")
+    fuzz.add_argument("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s fuzz`)")
+    fuzz.add_argument("--folder", type=Path, metavar="FOLDER", help="where what failed is kept, to be tried first")
+    fuzz.add_argument("-o", "--output", type=Path, default=Path("reports/fuzz.json"), metavar="FILE")
+    fuzz.set_defaults(run=_fuzz)
+
+    checks = commands.add_parser("compute-sanitizer", help="run the CUDA kernels under compute-sanitizer; needs a GPU")
+    for name in ("operator", "backend", "dtype"):
+        checks.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="as for judge")
+    checks.add_argument("--tool", action="append", default=[], choices=device_checks.TOOLS, help="default: all four")
+    checks.add_argument("-o", "--output", type=Path, default=Path("reports/compute-sanitizer.json"), metavar="FILE")
+    checks.set_defaults(run=_compute_sanitizer)
 
     start = commands.add_parser("new-operator", help="write a package with a contract and a backend that run")
     start.add_argument("name", metavar="NAME")
@@ -185,6 +263,9 @@ def main() -> int:
         print(f"not run: {error}", file=sys.stderr)
         return 3
     except HarnessError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except (OSError, UnicodeDecodeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return result

@@ -26,10 +26,17 @@ _LAYOUTS = (LAYOUTS[0],) * (len(LAYOUTS) - 1) + LAYOUTS[1:]
 
 @dataclass
 class Plan:
-    """How many calls are drawn for a cell, and from which seed: set once, from the command line."""
+    """How many calls are drawn for a cell, and from which seed: set once, from the command line.
+
+    The rest is for fuzzing: the `seconds` of a cell, the `folder` of what failed before, and the file `trace` that
+    has the call that is being made.
+    """
 
     examples: int = 20
     seed: int = 0
+    seconds: float = 0.0
+    folder: str = ""
+    trace: str = ""
 
 
 PLAN = Plan()

@@ -45,10 +45,11 @@ class Broken(HarnessError):
 class Failure(HarnessError):
     """A candidate broke the contract. The message reads «X, but should be Y [operator(case)]».
 
-    `scenario` is the call that shows it, where one call does.
+    `scenario` is the call that shows it, where one call does; `script` shows it, where a scenario cannot.
     """
 
     scenario: object = None
+    script: str = ""
 
 
 class NoEvidence(HarnessError):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from typing import Any
 import torch
 
 from harness import judge as court
-from harness.drawing import PLAN
+from harness.drawing import PLAN, Plan
 from harness.errors import HarnessError, UsageError
 from harness.judge import FAIL, Cell
 from harness.options import Selection, Slot, slots
@@ -36,12 +38,14 @@ class Limits:
     memory: int = 8 * 2**30
 
 
-def _serve(connection: Connection, selection: Selection, examples: int, seed: int) -> None:
+def _serve(connection: Connection, selection: Selection, plan: Plan) -> None:
     """The life of the process: bind the court, import the candidates, judge what is asked for."""
     torch.set_num_threads(1)
-    properties = all_properties()
+    from harness.fuzzing.session import FUZZ  # it is run in such a process, and starts them
+
+    properties = {**all_properties(), FUZZ.name: FUZZ}
     court.bind()
-    PLAN.examples, PLAN.seed = examples, seed
+    vars(PLAN).update(vars(plan))
     try:
         known = {slot.id: slot for slot in slots(selection)}
     except HarnessError as error:
@@ -63,6 +67,8 @@ class Isolation:
         self._selection, self._limits = selection, limits
         self._process: Any = None
         self._connection: Connection | None = None
+        #: The file in which the process writes down what it is about to do.
+        self._trace = ""
 
     def start(self) -> None:
         """Start the process and wait until it has imported the candidates.
@@ -71,7 +77,10 @@ class Isolation:
         """
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        arguments = (theirs, self._selection, PLAN.examples, PLAN.seed)
+        if not self._trace:
+            handle, self._trace = tempfile.mkstemp(prefix="call-")
+            os.close(handle)
+        arguments = (theirs, self._selection, replace(PLAN, trace=self._trace))
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
@@ -89,6 +98,7 @@ class Isolation:
             self.start()
         assert self._connection is not None
         began = time.monotonic()
+        Path(self._trace).write_text("")
         self._connection.send((slot.id, property))
         answer, why = self._answer(self._limits.seconds, self._base + self._limits.memory)
         if isinstance(answer, HarnessError):
@@ -96,10 +106,18 @@ class Isolation:
         if isinstance(answer, Cell):
             return answer
         reason = f"the process {why} while {property} was judged, but should return"
-        return slot.cell(property, FAIL, reason, time.monotonic() - began)
+        call, _, script = Path(self._trace).read_text().partition("\n")
+        cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
+        return replace(cell, figures={"reproducer": script}) if script else cell
 
     def stop(self) -> None:
-        """End the process, if there is one."""
+        """End the process, if there is one, and leave nothing behind."""
+        self._kill()
+        if self._trace:
+            Path(self._trace).unlink(missing_ok=True)
+            self._trace = ""
+
+    def _kill(self) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -119,9 +137,9 @@ class Isolation:
                 self._process = None
                 return None, ended
             if memory is not None and self._resident() > memory:
-                self.stop()
+                self._kill()
                 return None, f"took more than {self._limits.memory / 2**30:.3g} GB of memory"
-        self.stop()
+        self._kill()
         return None, f"was still running after {seconds:.0f} s"
 
     def _resident(self) -> int:

@@ -125,7 +125,7 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
     except Failure as failure:
         if isinstance(failure.scenario, Scenario):
             return FAIL, str(failure), {"reproducer": script(now, failure.scenario, str(failure))}
-        return FAIL, str(failure), {}
+        return FAIL, str(failure), {"reproducer": failure.script} if failure.script else {}
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
             raise

@@ -18,14 +18,18 @@ import pytest
 import torch
 
 from harness import judge as court
-from harness import progress, tables
+from harness import progress
 from harness.drawing import PLAN
 from harness.errors import HarnessError
 from harness.isolation import Isolation, Limits
 from harness.judge import Cell, Property
+from harness.option_values import seconds, shard, whole
 from harness.options import Selection, Slot, slots
+from harness.plan import Shard
 from harness.properties import all_properties
-from harness.report import Report, jsonable
+from harness.record import Record, plan_of
+from harness.recorder import Recorder
+from harness.report import jsonable
 from harness.subject import told
 
 all_properties()  # imports them, so that they are bound with the rest
@@ -36,6 +40,9 @@ _CELL = "conformance-cell"
 _KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
+#: Names of the tests whose cells an earlier run has left.
+_DONE = pytest.StashKey[frozenset[str]]()
+_DONE_NAME = "conformance-done"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,16 +59,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     repeatable("backend-path", "a backend's folder, or a folder of backends, outside this repository")
     repeatable("spec-path", "a contract's file outside this repository")
     group.addoption("--report", metavar="FILE", help="where the JSON report goes; default: reports/conformance.json")
-    group.addoption("--examples", type=int, default=20, metavar="N", help="calls that hypothesis draws for a cell")
-    group.addoption("--examples-seed", type=int, metavar="N", help="where it starts; default: another one each run")
+    group.addoption(
+        "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
+    )
+    group.addoption("--resume", metavar="FILE", help="judge what that partial report lacks, and complete it")
+    group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that hypothesis draws for a cell")
+    group.addoption(
+        "--examples-seed", type=whole(0), metavar="N", help="where it starts; default: another one each run"
+    )
     group.addoption(
         "--isolate",
         choices=("auto", "on", "off"),
         default="auto",
         help="judge in a process of its own; auto: candidates; off: for a debugger",
     )
-    group.addoption("--time-limit", type=float, default=300.0, metavar="S", help="seconds for one isolated cell")
-    group.addoption("--memory-limit", type=int, default=8, metavar="GB", help="memory for one isolated cell")
+    group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
+    group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
     group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
 
 
@@ -91,14 +104,43 @@ def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("examples_seed")
     PLAN.examples = config.getoption("examples")
     PLAN.seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
-    if not is_worker:  # a run that dies must not leave the report of an earlier one behind as its own
-        _report_path(config).unlink(missing_ok=True)
+    config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     wanted = config.getoption("isolate")
     if wanted == "on" or (wanted == "auto" and selection.candidates):
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits)
         config.add_cleanup(isolation.stop)
-    config.pluginmanager.register(_Recorder(config), "conformance-recorder")
+    if not is_worker and not config.getoption("collectonly"):
+        _record(config, selection)
+
+
+def _record(config: pytest.Config, selection: Selection) -> None:
+    """Have the run written down. What is wrong with its file is told now if the user named one."""
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of)
+    config.pluginmanager.register(recorder, "conformance-recorder")
+    if selection != Selection() or config.getoption("report") or config.getoption("resume"):
+        config.stash[_DONE] = recorder.record.done
+
+
+def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Slot]]:
+    found = _slots(selection)
+    earlier = config.getoption("resume")
+    path = Path(config.getoption("report") or earlier or "reports/conformance.json")
+    try:
+        plan = plan_of(config, selection, found)
+        return Record.begin(path, plan, Path(earlier) if earlier else None), found
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to another shard, and what an earlier run has judged."""
+    part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
+    kept = [item for item in items if part.holds(item.name) and item.name not in done]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
 
 
 @pytest.hookimpl(trylast=True)
@@ -106,10 +148,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """By now there is a terminal reporter, where there will be one."""
     selection = _selection(session.config)
     progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
-
-
-def _report_path(config: pytest.Config) -> Path:
-    return Path(config.getoption("report") or "reports/conformance.json")
 
 
 def _slots(selection: Selection) -> list[Slot]:
@@ -197,49 +235,6 @@ def _one_thread_a_worker() -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Workers draw from the same seed, so that the backends of a run share oracles."""
+    """Workers draw from the same seed, so that the backends of a run share oracles, and leave out the same tests."""
     node.workerinput[_SEED] = PLAN.seed
-
-
-class _Recorder:
-    """Collects cells in the process that talks to the user, and writes the report."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._cells: list[Cell] = []
-        self._interrupted = False
-
-    @property
-    def _is_worker(self) -> bool:
-        return hasattr(self._config, "workerinput")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" and not self._is_worker:
-            self._cells += _cells_of(report)
-        elif str(report.when) == "???":  # xdist says so of a worker that died
-            self._cells += self._of_a_crash(report)
-
-    def _of_a_crash(self, report: pytest.TestReport) -> list[Cell]:
-        test, _, slot_id = report.nodeid.rpartition("::")[2].removesuffix("]").partition("[")
-        why = "the process died while this was judged: a crash in compiled code, an exit, or no memory left"
-        property = test.removeprefix("test_").replace("_", "-")
-        found = _slots(_selection(self._config))
-        return [slot.cell(property, court.FAIL, why) for slot in found if slot.id == slot_id]
-
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        # -x and --maxfail leave cells out too.
-        self._interrupted |= bool(session.shouldfail or session.shouldstop)
-
-    def pytest_keyboard_interrupt(self) -> None:
-        self._interrupted = True
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if not self._cells:
-            return
-        report = Report.of(self._cells, complete=not self._interrupted)
-        path = _report_path(self._config)
-        report.write(path)
-        console = tables.console(terminalreporter._tw._file)
-        console.print()
-        tables.print_report(report, console)
-        console.print(f"\nreport: {path}")
+    node.workerinput[_DONE_NAME] = sorted(node.config.stash[_DONE])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -13,40 +11,39 @@ from typing import Any, NoReturn
 
 from harness import environment, schema
 from harness.errors import UsageError
+from harness.files import write_atomically
 from harness.judge import FAIL, NO_EVIDENCE, WORST_FIRST, Cell
+from harness.plan import Plan, numbers
 
 SCHEMA = schema.version()
 #: Facts of the environment in which reports must agree to stand in one table.
-_SAME = ("torch", "python", "gpu", "cpu", "commit")
+SAME = ("torch", "python", "gpu", "cpu", "commit")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run: what it was made with, whether it came to its end, and its cells."""
+    """A run: what it was made with, whether every cell is there, its cells, and which part of what it is.
+
+    `plan` is None where cells are not those of one run of the command line.
+    """
 
     environment: dict[str, Any]
     complete: bool
     cells: tuple[Cell, ...]
+    plan: Plan | None = None
 
     @classmethod
     def of(cls, cells: Iterable[Cell], complete: bool = True) -> Report:
         """A report of these cells on this machine, in a fixed order. Of two on one place the worse one stands."""
-        return cls(environment.describe(), complete, _one_each(cells))
+        return cls(environment.describe(), complete, one_each(cells))
 
     def write(self, path: Path) -> None:
-        """Write atomically: a reader sees the old file or the whole new one."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Write atomically: a reader sees the old file or the whole new one. Raises OSError."""
         record = {"schema": SCHEMA, "environment": jsonable(self.environment), "complete": self.complete}
+        if self.plan is not None:
+            record["plan"] = jsonable(asdict(self.plan))
         record["cells"] = [jsonable(asdict(cell)) for cell in self.cells]
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-        try:
-            with os.fdopen(handle, "w") as file:
-                json.dump(record, file, indent=1, allow_nan=False)
-                file.write("\n")
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        finally:
-            Path(name).unlink(missing_ok=True)
+        write_atomically(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Report:
@@ -59,7 +56,8 @@ class Report:
         names = {field.name for field in fields(Cell)}
         rows = jsonable(record["cells"])
         cells = tuple(Cell(**{key: value for key, value in row.items() if key in names}) for row in rows)
-        return cls(jsonable(record["environment"]), record["complete"], cells)
+        plan = Plan.of(record["plan"]) if "plan" in record else None
+        return cls(jsonable(record["environment"]), record["complete"], cells, plan)
 
     @classmethod
     def merged(cls, reports: Sequence[Report]) -> Report:
@@ -69,12 +67,27 @@ class Report:
         """
         first = reports[0].environment
         for other in reports[1:]:
-            for fact in _SAME:
+            for fact in SAME:
                 one, another = first.get(fact), other.environment.get(fact)
                 if one != another:
                     raise UsageError(f"these reports cannot be merged: {fact} was {one!r} and {another!r}")
-        cells = _one_each(cell for report in reports for cell in report.cells)
-        return cls(first, all(report.complete for report in reports), cells)
+        cells = one_each(cell for report in reports for cell in report.cells)
+        plan = reports[0].plan if len(reports) == 1 else None
+        return cls(first, all(report.complete for report in reports), cells, plan)
+
+    def why_partial(self) -> str:
+        """Why cells are missing, in words; empty where none is."""
+        if self.complete:
+            return ""
+        plan = self.plan
+        if plan is None or (plan.begun == (1,) and plan.shards == 1):
+            asked = f" with {len(self.cells)} of {plan.asked} cells" if plan and plan.asked > len(self.cells) else ""
+            return f"the run did not come to its end{asked}"
+        broken = [number for number in plan.begun if number not in plan.finished]
+        absent = [number for number in plan.missing if number not in broken]
+        parts = [f"{_shards(absent, plan)} not in it"] if absent else []
+        parts += [f"{_shards(broken, plan)} not at an end"] if broken else []
+        return " and ".join(parts)
 
     @property
     def ok(self) -> bool:
@@ -94,11 +107,18 @@ class Report:
 def load(path: Path) -> dict[str, Any]:
     """The document of a report, whose parts may still be wrong. Raises UsageError where it is none of this version."""
     try:
-        record = json.loads(path.read_text(), parse_constant=_refuse, parse_float=_finite)
+        record = json.loads(
+            path.read_text(encoding="utf-8"),
+            parse_constant=_refuse,
+            parse_float=_finite,
+            object_pairs_hook=_once,
+        )
     except FileNotFoundError:
         raise UsageError(f"there is no report {path}; a run writes one, `nox -s cpu` for example") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise UsageError(f"{path} is not a report of this suite: its values are nested too deeply") from None
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
@@ -107,8 +127,33 @@ def load(path: Path) -> dict[str, Any]:
     return record
 
 
+def _shards(found: Sequence[int], plan: Plan) -> str:
+    return f"shard{'s' if len(found) > 1 else ''} {numbers(found)} of {plan.shards} {'are' if len(found) > 1 else 'is'}"
+
+
+def refuse_other_files(option: str, path: Path) -> None:
+    """Raise UsageError where `path` holds something that is no report: nothing else is written over."""
+    if path.is_dir():
+        raise UsageError(f"{option} {path} is a folder, but should be a file")
+    if path.exists() and path.stat().st_size:
+        try:
+            load(path)
+        except UsageError as error:
+            why = f"would overwrite a file that is no report ({error})"
+            raise UsageError(f"{option} {path} {why}; name another") from None
+
+
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"it has {constant}, which no other reader takes")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two values under one name a reader would take one, and nobody would know which."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice in one object")
+    return found
 
 
 def _finite(text: str) -> float:
@@ -116,7 +161,7 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _refuse(text)
 
 
-def _one_each(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+def one_each(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     """One cell a place, sorted: of two verdicts the worse one. A process may die after its cell was recorded."""
     found: dict[tuple[str, ...], Cell] = {}
     for cell in cells:

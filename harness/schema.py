@@ -41,7 +41,7 @@ def problems(record: object) -> list[str]:
     """Everything that is wrong with a document: where, what it was and what it should be. Empty for a report."""
     found = sorted(_validator().iter_errors(record), key=_order)
     said = list(dict.fromkeys(_told(error) for error in found))
-    return said or list(_repeated(record))
+    return said or [*_repeated(record), *_contradictions(record)]
 
 
 def _order(error: ValidationError) -> list[str]:
@@ -102,3 +102,19 @@ def _repeated(record: Any) -> Iterator[str]:
         first = seen.setdefault(key, number)
         if first != number:
             yield f"cells[{number}] is about {'/'.join(key)}, but so is cells[{first}]"
+
+
+def _contradictions(record: Any) -> Iterator[str]:
+    """A plan whose parts do not fit together, or do not fit what the document says of itself."""
+    plan = record.get("plan")
+    if plan is None:
+        return
+    for name in ("begun", "finished"):
+        beyond = [number for number in plan[name] if number > plan["shards"]]
+        if beyond:
+            yield f"plan.{name} has {beyond[0]}, but plan.shards is {plan['shards']}"
+    if not set(plan["finished"]) <= set(plan["begun"]):
+        yield "plan.finished has shards that plan.begun lacks"
+    elif record["complete"] != (len(set(plan["finished"])) == plan["shards"]):
+        was, finished = json.dumps(record["complete"]), f"{plan['finished']} of {plan['shards']} shards"
+        yield f"complete was {was}, but plan.finished has {finished}"

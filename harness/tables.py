@@ -109,7 +109,9 @@ def print_report(report: Report, console: Console, view: str = "conformance") ->
             console.print(f"  {_who(which)}", style=STYLES[verdict], highlight=False, soft_wrap=True)
             console.print(f"    {reason}", markup=False, highlight=False, soft_wrap=True)
     if not report.complete:
-        console.print("\n[bold red]This report is partial: the run was interrupted.[/]")
+        console.print(
+            f"\n[bold red]This report is partial: {report.why_partial()}.[/]", highlight=False, soft_wrap=True
+        )
 
 
 def _table(title: str, cells: list[Cell]) -> Table:

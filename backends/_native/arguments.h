@@ -50,6 +50,36 @@ inline std::string origins(const char* rule, std::initializer_list<Size> sizes) 
   return text.str();
 }
 
+/// A tensor by its name, before anything is known of its shape.
+struct Named {
+  const char* name;
+  const Tensor& tensor;
+};
+
+/// Raises TypeError for None, which the dispatcher passes on as an undefined tensor, and for nested tensors, of which
+/// the dispatcher would say only that no kernel takes them. To be called before anything else looks at the arguments.
+inline void check_plain(const char* op, std::initializer_list<Named> arguments) {
+  for (const auto& [name, tensor] : arguments) {
+    TORCH_CHECK_TYPE(tensor.defined(), op, ": ", name, " was None, but should be a tensor");
+    TORCH_CHECK_TYPE(!tensor.is_nested(), op, ": ", name, " was a nested tensor, but should be a dense one");
+  }
+}
+
+/// Raises ValueError unless the storage holds every element: one that was resized, or freed by somebody who shards
+/// parameters, keeps its sizes, and to read it is to read where nothing is. Symbolic sizes and tensors that wrap others
+/// have no memory of their own.
+inline void check_storage(const char* op, const char* name, const Tensor& tensor) {
+  if (!tensor.has_storage() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
+  if (tensor.numel() == 0 || tensor.storage().sym_nbytes().is_heap_allocated()) return;
+  int64_t last = tensor.storage_offset();
+  for (int64_t dimension = 0; dimension < tensor.dim(); ++dimension) {
+    last += (tensor.size(dimension) - 1) * tensor.stride(dimension);
+  }
+  const int64_t needed = (last + 1) * tensor.element_size(), there = tensor.storage().nbytes();
+  TORCH_CHECK_VALUE(there >= needed, op, ": ", name, " was a tensor with a storage of ", there,
+                    " bytes, but should have one of at least ", needed, ", which its sizes and strides reach to");
+}
+
 /// Raises TypeError or ValueError unless all arguments are dense tensors of the shapes that they should have, and of
 /// the first one's dtype, which must be a floating one, and device.
 inline void check_arguments(const char* op, std::initializer_list<Argument> arguments,
@@ -67,6 +97,7 @@ inline void check_arguments(const char* op, std::initializer_list<Argument> argu
                      ", but should be on ", first.device(), ", the device of ", first_name);
     TORCH_CHECK_VALUE(tensor.dim() == static_cast<int64_t>(shape.size()), op, ": ", name, " was of rank ", tensor.dim(),
                       " with shape ", tensor.sym_sizes(), ", but should be of rank ", shape.size(), ": ", rule);
+    check_storage(op, name, tensor);
   }
   for (const auto& [name, tensor, rule, shape] : arguments) {
     TORCH_CHECK_VALUE(tensor.sym_sizes() == c10::SymIntArrayRef(shape), op, ": ", name, " was ", tensor.sym_sizes(),

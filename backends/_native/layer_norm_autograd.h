@@ -234,6 +234,9 @@ inline Tensor layer_norm(const Tensor& input, c10::SymIntArrayRef normalized_sha
 
 inline Tensor layer_norm_autograd(const Tensor& input, c10::SymIntArrayRef normalized_shape,
                                   const OptionalTensor& weight, const OptionalTensor& bias, double eps) {
+  check_plain("layer_norm", {{"input", input}});
+  if (weight.has_value()) check_plain("layer_norm", {{"weight", *weight}});
+  if (bias.has_value()) check_plain("layer_norm", {{"bias", *bias}});
   if (is_tracked(input) || (weight.has_value() && is_tracked(*weight)) || (bias.has_value() && is_tracked(*bias))) {
     return LayerNormFunction::apply(input, weight, bias, normalized_shape, eps);
   }

@@ -261,6 +261,7 @@ inline std::tuple<Tensor, Tensor> lltm_sequence(const Tensor& input, const Tenso
 
 inline std::tuple<Tensor, Tensor> lltm_sequence_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                          const Tensor& h0, const Tensor& c0) {
+  check_plain("lltm_sequence", {{"input", input}, {"weights", weights}, {"bias", bias}, {"h0", h0}, {"c0", c0}});
   if (is_tracked(input) || is_tracked(weights) || is_tracked(bias) || is_tracked(h0) || is_tracked(c0)) {
     const auto outputs = LltmSequenceFunction::apply(input, weights, bias, h0, c0);
     return {outputs[0], outputs[1]};

@@ -55,7 +55,7 @@ def outcome(report: Report) -> tuple[str, str]:
     if counts[FAIL]:
         return FAIL, f"{counts[FAIL]} of {tested} tested cells failed"
     if not report.complete:
-        return NO_EVIDENCE, "the run did not come to its end"
+        return NO_EVIDENCE, report.why_partial()
     if counts[NO_EVIDENCE]:
         return NO_EVIDENCE, f"{counts[NO_EVIDENCE]} cells could not tell right from wrong"
     if not tested:

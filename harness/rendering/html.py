@@ -71,7 +71,7 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
         .render(
             accuracy=_figures(charts.accuracy(cells)),
             commit=facts.commit(report),
-            complete=report.complete,
+            partial=report.why_partial(),
             tested={name: report.count(name) for name in (PASS, FAIL)},
             drift=_figures(charts.drift(cells)),
             environment=_facts(report.environment),

@@ -39,7 +39,7 @@ def junit(report: Report) -> str:
     if not report.complete:
         suite = ElementTree.SubElement(root, "testsuite", name="run", tests="1", failures="0", errors="1", skipped="0")
         case = ElementTree.SubElement(suite, "testcase", classname="run", name="comes to its end", time="0")
-        ElementTree.SubElement(case, "error", message="the run did not come to its end: cells are missing")
+        ElementTree.SubElement(case, "error", message=f"{report.why_partial()}: cells are missing")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -37,7 +37,7 @@ def markdown(report: Report) -> str:
         f"{plain(facts.place(report))}. Suite at {plain(facts.commit(report))}.",
     ]
     if not report.complete:
-        parts.append("**This report is partial: the run did not come to its end.**")
+        parts.append(f"**This report is partial: {report.why_partial()}.**")
     parts += _failures(report)
     parts.append(f"### Table\n\n{_table(report)}")
     parts += _gaps(report)

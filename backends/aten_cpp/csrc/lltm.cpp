@@ -171,6 +171,8 @@ std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, cons
 
 std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                          const Tensor& old_h, const Tensor& old_cell) {
+  check_plain("lltm",
+              {{"input", input}, {"weights", weights}, {"bias", bias}, {"old_h", old_h}, {"old_cell", old_cell}});
   if (is_tracked(input) || is_tracked(weights) || is_tracked(bias) || is_tracked(old_h) || is_tracked(old_cell)) {
     const auto outputs = LltmFunction::apply(input, weights, bias, old_h, old_cell);
     return {outputs[0], outputs[1]};

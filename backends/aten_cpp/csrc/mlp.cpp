@@ -157,6 +157,11 @@ Tensor mlp(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidd
 
 Tensor mlp_autograd(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
                     const Tensor& output_weights, const Tensor& output_bias) {
+  check_plain("mlp", {{"input", input},
+                      {"hidden_weights", hidden_weights},
+                      {"hidden_bias", hidden_bias},
+                      {"output_weights", output_weights},
+                      {"output_bias", output_bias}});
   if (is_tracked(input) || is_tracked(hidden_weights) || is_tracked(hidden_bias) || is_tracked(output_weights) ||
       is_tracked(output_bias)) {
     return MlpFunction::apply(input, hidden_weights, hidden_bias, output_weights, output_bias);

@@ -1,0 +1,82 @@
+"""Calls with spoilt arguments, drawn by hypothesis; each is a small value that can be printed, and made again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from torch import Tensor
+
+from harness.fuzzing.spoiling import SPOILINGS, spoil
+from harness.scenario import Scenario, realise
+from harness.subject import Subject
+from spec.contract import Operator
+
+#: Sizes of the right call that is spoilt: small, as a wrong size must be near a right one to get far.
+_SIZES = (2, 3, 4, 5, 8, 17, 33, 1)
+_STEPS = (2, 3, 1)
+_NUMBERS = 14
+
+
+@dataclass(frozen=True)
+class HostileCall:
+    """A right call, and what is done to it: `spoilt` are (argument, kind, number), in the order of the arguments.
+
+    `arguments` is how many are passed, less or more than there are; None for as many as should be.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    spoilt: tuple[tuple[str, str, int], ...]
+    seed: int = 0
+    grad: bool = False
+    arguments: int | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """The right call."""
+        return Scenario(sizes=self.sizes, seed=self.seed)
+
+    def tensors(self, subject: Subject) -> tuple[Tensor, ...]:
+        """The arguments of the right call."""
+        call = realise(subject.operator, self.scenario, subject.dtype, subject.torch_device)
+        return tuple(tensor.requires_grad_(self.grad) for tensor in call.inputs)
+
+    def values(self, subject: Subject) -> list[Any]:
+        """The arguments that are passed. Raises Impossible."""
+        values: list[Any] = list(self.tensors(subject))
+        names = [arg.name for arg in subject.operator.inputs]
+        for name, kind, number in self.spoilt:
+            values[names.index(name)] = spoil(values[names.index(name)].detach(), kind, number)
+        if self.arguments is not None:
+            values = (values + values[:1] * self.arguments)[: self.arguments]
+        return values
+
+    def describe(self, operator: Operator) -> str:
+        """`lltm(batch=2, ...; old_h sparse, variant 1)`."""
+        parts = [", ".join(f"{symbol}={size}" for symbol, size in self.sizes)]
+        parts += [f"{name} {kind}, variant {number}" for name, kind, number in self.spoilt]
+        parts += [f"{self.arguments} arguments"] if self.arguments is not None else []
+        parts += ["requiring grad"] if self.grad else []
+        return f"{operator.title}({'; '.join(parts)})"
+
+
+@st.composite
+def hostile_calls(draw: st.DrawFn, operator: Operator) -> HostileCall:
+    """A call of `operator`: mostly one spoilt argument, as a second one may hide what the first one does."""
+    names = [arg.name for arg in operator.inputs]
+    choices = {symbol: _STEPS if symbol in operator.sequential else _SIZES for symbol in operator.symbols()}
+    sizes = {symbol: draw(st.sampled_from(choice), label=symbol) for symbol, choice in choices.items()}
+    chosen = draw(st.lists(st.sampled_from(names), min_size=0, max_size=3, unique=True).map(sorted), label="spoilt")
+    spoilt = tuple(
+        (name, draw(st.sampled_from(sorted(SPOILINGS))), draw(st.integers(0, _NUMBERS - 1)))
+        for name in sorted(chosen[: draw(st.sampled_from((1, 1, 2, 3)))], key=names.index)
+    )
+    count = draw(st.none() | st.integers(0, len(names) + 2)) if not spoilt else None
+    return HostileCall(
+        sizes=tuple(sizes.items()),
+        spoilt=spoilt,
+        seed=draw(st.integers(0, 2**16)),
+        grad=draw(st.booleans()),
+        arguments=None if count == len(names) else count,
+    )

@@ -1,0 +1,226 @@
+"""Hostile calls: right functions answer or refuse all of them, wrong ones are found, and a crash names its call."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness.discovery import operator
+from harness.drawing import PLAN
+from harness.errors import Failure, UsageError
+from harness.fuzzing.calls import HostileCall
+from harness.fuzzing.outcome import REFUSED, RIGHT, judge_call
+from harness.fuzzing.session import FUZZ, chosen
+from harness.fuzzing.spoiling import SPOILINGS, Impossible, spoil
+from harness.isolation import Isolation, Limits
+from harness.judge import FAIL, PASS, Cell, judge
+from harness.options import Selection, slots
+from harness.subject import Subject
+from tests.meta.conftest import ROOT, environment
+from tests.meta.honest.lltm import Cell as Honest
+
+LLTM = operator("lltm")
+SIZES = (("batch", 2), ("input_features", 3), ("state_size", 4))
+
+
+@pytest.fixture(autouse=True)
+def _a_short_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PLAN, "examples", 25)
+    monkeypatch.setattr(PLAN, "seconds", 0.0)
+
+
+def _subject(function: Callable[..., Any]) -> Subject:
+    return Subject(LLTM, "candidate", "cpu", torch.float32, function)
+
+
+def _fuzzed(function: Callable[..., Any], turns: int = 6) -> Cell:
+    """The cell after at most so many turns of draws, the first that fails."""
+    for turn in range(turns):
+        PLAN.seed = turn
+        cell = judge(_subject(function), FUZZ)
+        if cell.verdict != PASS:
+            break
+    return cell
+
+
+class Dense(Honest):
+    """Right, and it refuses what has no memory: a storage may be less than the sizes say."""
+
+    def check(self, *inputs: Tensor) -> None:
+        super().check(*inputs)
+        for arg, tensor in zip(LLTM.inputs, inputs, strict=True):
+            if tensor.is_nested:
+                raise TypeError(f"{arg.name} was nested, but should be dense")
+            ends = [(size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
+            reach = (1 + tensor.storage_offset() + sum(ends)) * tensor.element_size()
+            if tensor.numel() and tensor.untyped_storage().nbytes() < reach:
+                raise ValueError(f"{arg.name} had too small a storage, but should have {reach} bytes")
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) != len(LLTM.inputs):
+            raise TypeError(f"lltm takes {len(LLTM.inputs)} arguments, but was given {len(inputs)}")
+        for arg, value in zip(LLTM.inputs, inputs, strict=True):
+            if not isinstance(value, Tensor):
+                raise TypeError(f"{arg.name} was {type(value).__name__}, but should be a Tensor")
+        return super().__call__(*inputs)
+
+
+class TakesIntegers(Dense):
+    """An integer bias is converted, silently."""
+
+    def check(self, *inputs: Tensor) -> None:
+        input, weights, bias, *states = inputs
+        super().check(input, weights, bias if bias.is_floating_point() else bias.to(input.dtype), *states)
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        return super().gates(input, weights, bias.to(input.dtype), old_h)
+
+
+class Broadcasts(Dense):
+    """A bias of one element is expanded to all."""
+
+    def check(self, *inputs: Tensor) -> None:
+        input, weights, bias, *states = inputs
+        super().check(input, weights, bias.expand(weights.shape[:1]) if bias.shape == (1,) else bias, *states)
+
+
+class ReadsBehindTheView(Dense):
+    """The storage is read from its beginning, whatever the offset and the strides are: a kernel that takes pointers."""
+
+    def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
+        return super().new_cell(old_cell, candidate, input_gate)
+
+    def __call__(self, *inputs: Any) -> Any:
+        self.check(*inputs)
+        *others, old_cell = inputs
+        plain = old_cell.as_strided(old_cell.shape, torch.empty(old_cell.shape).stride(), 0)
+        return super().__call__(*others, plain)
+
+
+class HidesTheName(Dense):
+    """Whatever is wrong, the message says only that it is."""
+
+    def check(self, *inputs: Tensor) -> None:
+        try:
+            super().check(*inputs)
+        except (TypeError, ValueError):
+            raise ValueError("wrong argument") from None
+
+
+class AssertsInside(Dense):
+    """An argument that should be refused comes to an internal assertion."""
+
+    def check(self, *inputs: Tensor) -> None:
+        try:
+            super().check(*inputs)
+        except (TypeError, ValueError) as error:
+            raise RuntimeError(f"INTERNAL ASSERT FAILED at kernel.cpp:12, {error}") from None
+
+
+def test_a_right_function_answers_or_refuses_everything() -> None:
+    cell = _fuzzed(Dense(), turns=1)
+    assert cell.verdict == PASS, cell.reason
+    assert cell.figures["calls"] > 15
+    assert {REFUSED, RIGHT} <= set(cell.figures["came out"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "number", "says"),
+    [
+        (TakesIntegers, "of another dtype", 5, "silently accepted .*bias of another dtype"),
+        (Broadcasts, "with one of a dimension", 0, "silently accepted"),
+        (HidesTheName, "transposed", 1, "should name the argument 'weights'"),
+        (AssertsInside, "sparse", 0, "should refuse the argument before it comes to an internal error"),
+        (ReadsBehindTheView, "as it is, after padding", 2, "new_h of a hostile call was wrong"),
+    ],
+)
+def test_a_wrong_function_is_told(wrong: type[Dense], kind: str, number: int, says: str) -> None:
+    name = {"transposed": "weights", "as it is, after padding": "old_cell"}.get(kind, "bias")
+    name = "weights" if kind == "sparse" else name
+    call = HostileCall(SIZES, ((name, kind, number),), seed=1)
+    assert judge_call(_subject(Dense()), call) in (REFUSED, RIGHT)
+    with pytest.raises(Failure, match=says):
+        judge_call(_subject(wrong()), call)
+
+
+@pytest.mark.parametrize("wrong", [HidesTheName, AssertsInside])
+def test_a_session_finds_it_and_prints_the_call(wrong: type[Dense]) -> None:
+    cell = _fuzzed(wrong())
+    assert cell.verdict == FAIL
+    script = cell.figures["reproducer"]
+    assert "replay(" in script
+    found: dict[str, Any] = {}
+    exec(script.partition("replay(\n")[0], found)  # the call is one that can be read back, and fails again
+    with pytest.raises(Failure):
+        judge_call(_subject(wrong()), found["call"])
+
+
+@pytest.mark.parametrize("kind", sorted(SPOILINGS))
+def test_every_spoiling_makes_something(kind: str) -> None:
+    """And says so where it cannot, as of a tensor without dimensions."""
+    made = 0
+    for tensor in (torch.randn(3, 4), torch.randn(4), torch.randn(()), torch.randn(0, 4)):
+        for number in range(14):
+            try:
+                spoil(tensor, kind, number)
+            except Impossible:
+                continue
+            made += 1
+    assert made > 0
+
+
+def test_the_compiled_backends_are_fuzzed_and_the_others_if_asked() -> None:
+    names = {slot.backend for slot in chosen(Selection(operators=("lltm",), dtypes=("float32",)))}
+    assert names == {"aten-cpp", "cuda-raw-pointer", "cuda-accessor"}
+    asked = chosen(Selection(operators=("lltm",), backends=("python-autograd",), dtypes=("float32",)))
+    assert {slot.backend for slot in asked} == {"python-autograd"}
+    with pytest.raises(UsageError, match="nothing to fuzz"):
+        chosen(Selection(operators=("lltm",), devices=("cuda-emulated",), candidates=(), backends=("triton",)))
+
+
+def test_a_shipped_backend_stands_a_short_session() -> None:
+    (slot,) = slots(Selection(operators=("lltm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
+    cell = judge(slot.subject(), FUZZ)
+    assert cell.verdict == PASS, cell.reason
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        ("input", "without storage", 1),
+        ("weights", "without storage", 0),
+        ("old_cell", "nested", 0),
+        ("input", "nested", 1),
+        ("bias", "no tensor", 0),
+    ],
+    ids=lambda spoilt: "-".join(map(str, spoilt)),
+)
+@pytest.mark.parametrize("grad", [False, True])
+def test_what_a_session_found_stays_mended(spoilt: tuple[str, str, int], grad: bool) -> None:
+    """A read where no memory is, a dispatcher that names no argument, a None that became an undefined tensor."""
+    (slot,) = slots(Selection(operators=("lltm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
+    assert judge_call(slot.subject(), HostileCall(SIZES, (spoilt,), grad=grad)) == REFUSED
+
+
+def test_a_crash_is_a_finding_with_the_call_that_made_it(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("import ctypes\n\ndef crashes(*inputs):\n    ctypes.string_at(0)\n")
+    selection = Selection(candidates=(f"lltm={tmp_path}/k.py:crashes",), devices=("cpu",), dtypes=("float32",))
+    (slot,) = slots(selection)
+    isolation = Isolation(selection, Limits(seconds=200))
+    try:
+        cell = isolation.judge(slot, FUZZ.name)
+    finally:
+        isolation.stop()
+    assert re.search(r"died of SIGSEGV while hostile-calls was judged, .* \[lltm\(batch=.*\)\]", cell.reason), cell
+    script = cell.figures["reproducer"]
+    assert f"candidate='lltm={tmp_path}/k.py:crashes'" in script
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment(), check=False, timeout=300)
+    assert done.returncode == -11

@@ -1,0 +1,198 @@
+"""A run divided over machines: a cell is in one shard, all shards are the whole, and nothing bad is joined away."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.__main__ import main
+from harness.errors import UsageError
+from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS
+from harness.merging import merge
+from harness.plan import Plan, Shard, digest_of_files, sources
+from harness.plugin import _DONE, pytest_collection_modifyitems
+from harness.properties import all_properties
+from harness.record import name_of
+from harness.report import Report
+from tests.meta.conftest import Run
+from tests.meta.reports import cell, of
+
+PLAN = Plan("asked", "files", shards=2, asked=1)
+NAMES = [
+    f"test_{name.replace('-', '_')}[lltm-{backend}-cpu-{dtype}]"
+    for name, backend, dtype in product(all_properties(), ("aten-cpp", "triton"), ("float32", "float64"))
+]
+
+
+def shard(number: int, *cells: Any, finished: bool = True, **changes: Any) -> Report:
+    """The report of one of two shards."""
+    plan = replace(PLAN, begun=(number,), finished=(number,) if finished else (), **changes)
+    return replace(of(*cells, complete=False), plan=plan)
+
+
+@given(count=st.integers(1, 200), names=st.lists(st.text(), max_size=20))
+def test_every_test_is_in_one_shard(count: int, names: list[str]) -> None:
+    for name in names:
+        assert sum(Shard(number, count).holds(name) for number in range(1, count + 1)) == 1
+
+
+def test_shards_are_of_about_one_size() -> None:
+    sizes = [sum(Shard(number, 4).holds(name) for name in NAMES) for number in range(1, 5)]
+    assert sum(sizes) == len(NAMES)
+    assert min(sizes) > len(NAMES) / 8
+
+
+@given(st.text(max_size=12) | st.from_regex(r"-?\d{0,8}/-?\d{0,8}", fullmatch=True))
+def test_what_is_no_shard_is_told(text: str) -> None:
+    number, _, count = text.partition("/")
+    if re.fullmatch(r"[0-9]+/[0-9]{1,6}", text) and 1 <= int(number) <= int(count):
+        assert Shard.parse(text) == Shard(int(number), int(count))
+    else:
+        with pytest.raises(UsageError) as told:
+            Shard.parse(text)
+        assert str(told.value).startswith(f"--shard was {text!r}, but should be K/N")
+
+
+class _Config:
+    """What the hook asks of pytest."""
+
+    def __init__(self, shard: str, done: frozenset[str] = frozenset()) -> None:
+        self._shard, self.stash, self.hook, self.deselected = shard, {_DONE: done}, self, []
+
+    def getoption(self, name: str) -> str:
+        assert name == "shard"
+        return self._shard
+
+    def pytest_deselected(self, items: list[Any]) -> None:
+        self.deselected = items
+
+
+@dataclass(frozen=True)
+class _Item:
+    name: str
+
+
+def _collected(shard: str, done: frozenset[str] = frozenset()) -> list[str]:
+    items, config = [_Item(name) for name in NAMES], _Config(shard, done)
+    pytest_collection_modifyitems(config, items)  # type: ignore[arg-type]
+    assert sorted(item.name for item in (*items, *config.deselected)) == sorted(NAMES)
+    return [item.name for item in items]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_pytest_is_left_with_the_shard(count: int) -> None:
+    shards = [_collected(f"{number}/{count}") for number in range(1, count + 1)]
+    assert sorted(name for names in shards for name in names) == sorted(NAMES)
+    assert all(names == [name for name in NAMES if name in names] for names in shards), "the order is pytest's"
+
+
+def test_what_was_judged_before_is_left_out() -> None:
+    assert _collected("1/1", frozenset(NAMES[:5])) == NAMES[5:]
+    found = cell(backend="aten-cpp", property="forward-parity")
+    assert name_of(found) in NAMES
+
+
+def test_two_shards_are_the_run(conformance: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The real thing: three properties of one function, whole and in two shards."""
+    (tmp_path / "k.py").write_text("from spec.lltm import forward as right\n")
+    asked = ["rejects_wrong_calls error_messages no_side_effects", f"--candidate=lltm={tmp_path}/k.py:right"]
+    asked += ["--dtype=float32", "--dtype=float64", "--device=cpu", "--isolate=off"]
+    parts = [tmp_path / f"{number}.json" for number in (1, 2)]
+    for number, path in enumerate(parts, 1):
+        conformance(*asked, f"--shard={number}/2", f"--report={path}")
+    conformance(*asked, f"--report={tmp_path / 'whole.json'}")
+    whole, *halves = (Report.read(path) for path in (tmp_path / "whole.json", *parts))
+    assert whole.complete
+    assert len(whole.cells) == 6
+    assert all(not half.complete and half.cells for half in halves)
+    joined = tmp_path / "joined.json"
+    monkeypatch.setattr(sys, "argv", ["harness", "merge", *map(str, parts), "-o", str(joined)])
+    assert main() == 1, "a function without checks of its arguments fails two properties"
+    found = Report.read(joined)
+    assert found.complete
+    assert [(c.key, c.verdict, c.reason) for c in found.cells] == [(c.key, c.verdict, c.reason) for c in whole.cells]
+
+
+# Merging
+
+
+def test_shards_join_and_missing_ones_are_told() -> None:
+    one, two = shard(1, cell()), shard(2, cell(FAIL, property="layouts"))
+    both = merge([("a", one), ("b", two)])
+    assert both.complete
+    assert not both.ok
+    assert both.plan == replace(PLAN, begun=(1, 2), finished=(1, 2), asked=2)
+    assert [c.verdict for c in both.cells] == [FAIL, PASS]
+    alone = merge([("a", one)])
+    assert not alone.complete
+    assert alone.why_partial() == "shard 2 of 2 is not in it"
+    broken = merge([("a", one), ("b", shard(2, cell(property="layouts"), finished=False))])
+    assert not broken.complete
+    assert broken.why_partial() == "shard 2 of 2 is not at an end"
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (shard(1, cell(property="layouts")), "both have shard 1, and which is right is not known"),
+        (shard(2, cell(), digest="other"), "they are shards of different runs"),
+        (shard(2, cell(), sources="other"), "the files of the suite differ between them"),
+        (shard(2, cell(), shards=3), "the one is shard 1 of 2, the other shard 2 of 3"),
+        (of(cell(property="layouts")), "the one is shard 1 of 2, the other no shard"),
+        (shard(2, cell(FAIL)), "contradict each other: lltm/mine/cpu/float32/sizes is pass in the one and fail in the"),
+        (replace(shard(2), environment={**of().environment, "torch": "3"}), "torch was '2.13' and '3'"),
+        (replace(shard(2), environment={**of().environment, "cpu": "b"}), "cpu was 'a CPU' and 'b'; --any-cpu lets"),
+    ],
+    ids=["twice", "options", "files", "count", "whole", "verdict", "torch", "cpu"],
+)
+def test_what_does_not_belong_together_is_not_joined(other: Report, says: str) -> None:
+    for named in ([("a", shard(1, cell())), ("b", other)], [("b", shard(2, cell(property="fine"))), ("a", other)]):
+        if named[0][0] == "b" and says.startswith(("both", "contradict")):
+            continue
+        with pytest.raises(UsageError, match=re.escape(says) if named[0][0] == "a" else "cannot be merged"):
+            merge(named)
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(VERDICTS, VERDICTS)))
+def test_no_two_verdicts_are_joined_that_both_claim_something(one: str, other: str) -> None:
+    named = [("a", of(cell(one))), ("b", of(cell(other)))]
+    if one != other and NOT_RUN not in (one, other):
+        with pytest.raises(UsageError, match="contradict each other"):
+            merge(named)
+        return
+    (found,) = merge(named).cells
+    claims = [verdict for verdict in (one, other) if verdict != NOT_RUN]
+    assert found.verdict == (claims[0] if claims else NOT_RUN)
+
+
+def test_processors_may_differ_where_that_is_allowed() -> None:
+    far = replace(shard(2, cell(property="layouts")), environment={**of().environment, "cpu": "b"})
+    joined = merge([("a", shard(1, cell())), ("b", far)], any_cpu=True)
+    assert joined.complete
+    assert joined.environment["cpu"] == "a CPU | b"
+
+
+def test_runs_of_different_places_join_as_before() -> None:
+    one, two = of(cell(DECLARED)), of(cell(NO_EVIDENCE, property="layouts"))
+    assert merge([("a", one), ("b", two)]).complete
+    assert not merge([("a", one), ("b", replace(two, complete=False))]).complete
+
+
+def test_the_digest_is_of_names_and_contents_alone(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder / "package" / "__pycache__").mkdir(parents=True)
+        (tmp_path / folder / "package" / "a.py").write_text("1")
+        (tmp_path / folder / "package" / "__pycache__" / "a.pyc").write_text(folder)
+    digests = [digest_of_files([tmp_path / folder / "package"]) for folder in ("one", "two")]
+    assert digests[0] == digests[1]
+    (tmp_path / "two" / "package" / "a.py").write_text("2")
+    assert digest_of_files([tmp_path / "two" / "package"]) != digests[0]
+    assert sources() == sources()
