@@ -186,5 +186,5 @@ def spoil(tensor: Tensor, kind: str, number: int) -> Any:
         with warnings.catch_warnings():  # beta features of torch, which are no news here
             warnings.simplefilter("ignore")
             return SPOILINGS[kind](tensor, number)
-    except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
+    except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError) as error:
         raise Impossible(str(error)) from error
