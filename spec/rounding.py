@@ -9,9 +9,10 @@ in float64, returns what a unit with roundoff u could have returned:
 with eta what may be lost to underflow, which is nothing where op(x) is 0: what is exactly at a kink stays there. A
 product or a sum over K terms also errs in its accumulator,
 
-    fl(A @ B) = A @ B + (u |A @ B| + eta + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
+    fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
-where u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32. The last term is for
+where u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32. Any of its terms may
+underflow there, by eta_acc. The last term is for
 products that are computed in parts, each rounded to the dtype: input and state of a recurrent cell apart, say. The
 root of the sum of squares is the size that a partial sum of terms of random sign has. Operations that only
 move, select or compare data are exact, and are listed one by one in `MOVES`: an operation that nobody listed rounds.
@@ -150,17 +151,26 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
         unit, lost = self._wide if _region.depth else self._narrow
+        terms = _terms(func, result, args)
+        # Each term of an accumulator may underflow by itself, and all of them in one direction.
+        lost += self._wide[1] * terms
         amplitude = result.abs().mul_(unit).add_(lost).masked_fill_(result == 0, 0.0)
         if func in PRODUCTS:
             left, right = args[-2:]
             amplitude.add_(left.abs() @ right.abs(), alpha=self._accumulator * math.sqrt(left.shape[-1]))
             amplitude.add_((left.square() @ right.square()).sqrt_(), alpha=unit)
         elif func in _SUMS:
-            terms = max(args[0].numel() // max(result.numel(), 1), 1)
             total = func(args[0].abs(), *args[1:], **kwargs)
             amplitude.add_(total, alpha=self._accumulator * math.sqrt(terms))
         noise = torch.empty(result.shape, dtype=torch.float64).uniform_(-1, 1, generator=self._generator)
         return noise.mul_(amplitude).add_(result)
+
+
+def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:
+    """How many terms are added up to an element of the result of a product or a sum; 0 for any other operation."""
+    if func in PRODUCTS:
+        return int(args[-2].shape[-1])
+    return max(args[0].numel() // max(result.numel(), 1), 1) if func in _SUMS else 0
 
 
 def underflow(dtype: torch.dtype) -> float:

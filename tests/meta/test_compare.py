@@ -179,3 +179,34 @@ def test_rows_that_are_one_row_repeated_err_alike() -> None:
     (alike,) = envelopes(work, (rows * 1,), torch.float32, alike=64)
     assert alike.gain == pytest.approx(8 * apart.gain)
     assert (alike.rms, alike.largest) == (apart.rms, apart.largest)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scenario"),
+    [
+        (
+            torch.bfloat16,
+            Scenario(
+                (("batch", 1), ("input_features", 1), ("state_size", 63)),
+                values="tiny-gates",
+                layouts=(("weights", "expanded"),),
+                cotangents=(("new_cell", "ones"),),
+            ),
+        ),
+        (
+            torch.float64,
+            Scenario((("batch", 1), ("input_features", 1), ("state_size", 7)), values="overflowing-exp"),
+        ),
+    ],
+    ids=["terms-that-all-underflow", "sigmoid-below-the-range-of-float64"],
+)
+def test_no_false_alarm_at_the_ends_of_the_range(dtype: torch.dtype, scenario: Scenario) -> None:
+    for seed in range(20):
+        drawn = replace(scenario, seed=seed)
+        measure = expected(OPERATOR, drawn, dtype)
+        call = realise(OPERATOR, drawn, dtype)
+        leaves = [tensor.detach().requires_grad_() for tensor in call.inputs]
+        gradients = torch.autograd.grad(OPERATOR.forward(*leaves), leaves, call.cotangents)
+        for envelope, got in zip(measure.gradients.values(), gradients, strict=True):
+            found = compare(got, envelope)
+            assert found.holds, f"seed {seed}: {found.worst}"
