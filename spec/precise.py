@@ -167,9 +167,9 @@ def _tensors(value: Any) -> list[Tensor]:
 def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
     """What `evaluate()` returns, exact and rounded once to float64; None where there is no such value.
 
-    `evaluate` computes in float64 on the CPU, without autograd. Where float64 itself comes to something else by more than
-    `NEAR`, its value stands: long double overflows and underflows later, and a reference's own range is part of what it
-    asks for.
+    `evaluate` computes in float64 on the CPU, without autograd. Where that comes to something else by more than `NEAR`,
+    the value of float64 stands: long double overflows and underflows later, and a reference's own range is part of what
+    it asks for.
     """
     if not AVAILABLE:
         return None
