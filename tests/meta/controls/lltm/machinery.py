@@ -97,7 +97,12 @@ class CompiledByDynamo:
         return new_h, new_cell
 
 
-@control
+@control(
+    gives_up={
+        "compile": "Dynamo reads the size that vmap maps over as a number, and compiles anew for another batch",
+        "export": "torch.export reads the size that vmap maps over as a number, and exports for one batch",
+    }
+)
 def one_row_mapped(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
     """The cell of one row, mapped over the batch by torch.func.vmap."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
