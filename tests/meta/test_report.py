@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness import report as report_module
-from harness import tables
+from harness import files, tables
 from harness.errors import UsageError
 from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS, WORST_FIRST, Cell
 from harness.report import Report
@@ -61,7 +60,7 @@ def test_a_write_that_fails_leaves_the_old_report(tmp_path: Path, monkeypatch: p
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(report_module.os, "replace", full)
+    monkeypatch.setattr(files.os, "replace", full)
     with pytest.raises(OSError, match="no space left"):
         of(cell(FAIL)).write(path)
     assert path.read_bytes() == before
