@@ -63,5 +63,6 @@ class RemembersWithoutGrad(Cell):
             return self._seen[key]
         outputs = super().__call__(*inputs)
         if not torch.is_grad_enabled():
-            self._seen[key] = outputs
+            # A copy: a checkpoint makes the outputs themselves its own, and would call itself for ever.
+            self._seen[key] = outputs[0].clone(), outputs[1].clone()
         return outputs
