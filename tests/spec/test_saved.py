@@ -38,10 +38,10 @@ def _kept_by_autograd(operator: Operator, sizes: Sizes) -> int:
     return sum(tensor.untyped_storage().nbytes() // 8 for address, tensor in kept.items() if address not in own)
 
 
-@pytest.mark.parametrize("operator", FORMS, ids=lambda operator: operator.title)
-def test_saved_covers_what_autograd_keeps_of_the_reference(operator: Operator) -> None:
-    small = max((case.sizes for case in operator.cases if "small" in case.tags), key=lambda sizes: min(sizes.values()))
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.title)
+def test_saved_covers_what_autograd_keeps_of_the_reference(form: Operator) -> None:
+    small = max((case.sizes for case in form.cases if "small" in case.tags), key=lambda sizes: min(sizes.values()))
     large = _doubled(small)
-    kept = _kept_by_autograd(operator, large) - _kept_by_autograd(operator, small)
-    listed = _listed(operator, large) - _listed(operator, small)
-    assert 0 < kept <= listed <= 1.5 * kept, f"{operator.title}: autograd keeps {kept}, the contract lists {listed}"
+    kept = _kept_by_autograd(form, large) - _kept_by_autograd(form, small)
+    listed = _listed(form, large) - _listed(form, small)
+    assert 0 < kept <= listed <= 1.5 * kept, f"{form.title}: autograd keeps {kept}, the contract lists {listed}"

@@ -17,7 +17,10 @@ constexpr int64_t kGrain = 8192;
 
 inline int64_t grain(int64_t H) { return std::max<int64_t>(1, kGrain / H); }
 
-// Function multiversioning knows no templates: a function for each dtype.
+// Function multiversioning knows no templates: a function for each dtype. Its resolvers are visible to other libraries,
+// whatever the flags say, unless the function is this file's own.
+namespace {
+
 #define DEFINE_ROWS(scalar, real)                                                                             \
   FOR_EACH_PROCESSOR void forward_rows(int64_t rows, int64_t H, const scalar* gates, const scalar* old_cell,  \
                                        scalar* new_h, scalar* new_cell) {                                     \
@@ -36,6 +39,8 @@ DEFINE_ROWS(float, float)
 DEFINE_ROWS(double, double)
 DEFINE_ROWS(c10::Half, float)
 DEFINE_ROWS(c10::BFloat16, float)
+
+}  // namespace
 
 #undef DEFINE_ROWS
 
