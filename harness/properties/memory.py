@@ -5,8 +5,8 @@ closure, or by C++. Three things are held:
 
 - between forward and backward, besides inputs and outputs, no more is kept than four times what the contract lists
   (`Operator.saved`), which is what autograd keeps of the reference. Four times, because who computes in float64 keeps
-  twice as much, and who takes other formulas up to twice as many steps. The growth with the batch is compared, for nodes
-  of a graph and copies of parameters are as many for any;
+  twice as much, and who takes other formulas up to twice as many steps. The growth with the batch is compared, for
+  nodes of a graph and copies of parameters are as many for any;
 - backward without retain_graph frees it, though the outputs live on: the inputs die, and a quarter of the figure at
   most stays;
 - calls forward and backward, over and over, leave as many bytes in use as they found.
