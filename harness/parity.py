@@ -10,6 +10,7 @@ from torch import Tensor
 
 from harness import ulps
 from harness.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare
+from harness.divergence import first_divergence
 from harness.errors import Failure, NoEvidence
 from harness.explain import explain, where_wrong
 from harness.oracle import Expected, expected
@@ -115,6 +116,8 @@ class Tally:
         else:
             sentences = self._layouts_to_blame(scenario, arg, is_gradient, call, got)
             sentences += explain(self.subject.operator, scenario, arg, is_gradient, got, envelope, found)
+            if not is_gradient:
+                sentences += filter(None, [first_divergence(self.subject, scenario)])
         raise Failure(
             f"{_headline(name, got, envelope, found)} [{scenario.describe(self.subject.operator)}]"
             + "".join(f"\n  - {sentence}" for sentence in sentences)
