@@ -74,6 +74,7 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
         blocks=blocks,
         alike=_rows_alike(operator, call),
         exact=exact,
+        constants=exact_call.inputs,
     )
     outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))

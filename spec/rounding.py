@@ -122,11 +122,29 @@ def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return (tensor * 1).to(dtype)
 
 
+class Magnitudes:
+    """|A| and A^2 of the factors of products; computed once for parts of `constants`, which no run changes."""
+
+    def __init__(self, constants: Sequence[Tensor] = ()) -> None:
+        # They are held, so that no other tensor comes to have one of these addresses.
+        self._constants = {tensor.untyped_storage().data_ptr(): tensor for tensor in constants if tensor.numel() > 0}
+        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
+
+    def __call__(self, factor: Tensor) -> tuple[Tensor, Tensor]:
+        if factor.untyped_storage().data_ptr() not in self._constants:
+            return factor.abs(), factor.square()
+        key = (factor.data_ptr(), tuple(factor.shape), factor.stride())
+        if key not in self._known:
+            self._known[key] = factor.abs(), factor.square()
+        return self._known[key]
+
+
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same thing."""
 
-    def __init__(self, dtype: torch.dtype, seed: int) -> None:
+    def __init__(self, dtype: torch.dtype, seed: int, magnitudes: Magnitudes | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._magnitudes = magnitudes or Magnitudes()
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
         # float64 is evaluated in float64, which would round a perturbation below half a unit in the last place away.
         finest = 2 * UNIT_ROUNDOFF[torch.float64]
@@ -156,9 +174,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         lost += self._wide[1] * terms
         amplitude = result.abs().mul_(unit).add_(lost).masked_fill_(result == 0, 0.0)
         if func in PRODUCTS:
-            left, right = args[-2:]
-            amplitude.add_(left.abs() @ right.abs(), alpha=self._accumulator * math.sqrt(left.shape[-1]))
-            amplitude.add_((left.square() @ right.square()).sqrt_(), alpha=unit)
+            (left, left_squared), (right, right_squared) = map(self._magnitudes, args[-2:])
+            amplitude.add_(left @ right, alpha=self._accumulator * math.sqrt(left.shape[-1]))
+            amplitude.add_((left_squared @ right_squared).sqrt_(), alpha=unit)
         elif func in _SUMS:
             total = func(args[0].abs(), *args[1:], **kwargs)
             amplitude.add_(total, alpha=self._accumulator * math.sqrt(terms))
@@ -222,7 +240,10 @@ class Envelope:
 
 def gain(error: Tensor, exact: Tensor) -> float:
     """|<e, y>| / <y, y>: the part of an error that is a change of scale. 0 where y is 0."""
-    power = float(torch.dot(exact, exact))
+    return _gain(error, exact, float(torch.dot(exact, exact)))
+
+
+def _gain(error: Tensor, exact: Tensor, power: float) -> float:
     return abs(float(torch.dot(error, exact))) / power if power > 0 else 0.0
 
 
@@ -234,6 +255,7 @@ def envelopes(
     blocks: Sequence[Sequence[Block]] | None = None,
     alike: int = 1,
     exact: tuple[Tensor, ...] | None = None,
+    constants: Sequence[Tensor] = (),
 ) -> tuple[Envelope, ...]:
     """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
 
@@ -242,10 +264,13 @@ def envelopes(
 
     `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
     anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
+
+    `constants` are tensors that `evaluate` reads and nobody changes: to name the inputs saves time, and nothing else.
     """
     if exact is None:
         exact = tuple(tensor.detach() for tensor in evaluate())
-    runs = [list(_run(evaluate, dtype, seed + number)) for number in range(RUNS)]
+    magnitudes = Magnitudes(constants)
+    runs = [list(_run(evaluate, Rounding(dtype, seed + number, magnitudes))) for number in range(RUNS)]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
     found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
@@ -257,8 +282,8 @@ def _widened(envelope: Envelope, factor: float) -> Envelope:
     return replace(envelope, gain=factor * envelope.gain, blocks=blocks)
 
 
-def _run(evaluate: Callable[[], tuple[Tensor, ...]], dtype: torch.dtype, seed: int) -> Iterator[Tensor]:
-    with Rounding(dtype, seed):
+def _run(evaluate: Callable[[], tuple[Tensor, ...]], rounding: Rounding) -> Iterator[Tensor]:
+    with rounding:
         results = evaluate()
     yield from (tensor.detach() for tensor in results)
 
@@ -278,6 +303,8 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
         return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
     known = exact if y.numel() == exact.numel() else exact.masked_fill(~usable, 0.0)
     mean_square, largest, rms, whole = torch.zeros_like(y), 0.0, 0.0, 0.0
+    parts = [block.of(known) for block in blocks]
+    powers = [float(torch.dot(part, part)) for part in (y, *parts)]
     gains = [0.0] * len(blocks)
     for number, run in enumerate(runs):
         everywhere = run - exact if known is exact else (run - exact).masked_fill_(~usable, 0.0)
@@ -287,7 +314,8 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
             mean_square.addcmul_(error, error, value=1 / (len(runs) - 1))
         largest = max(largest, float(torch.linalg.vector_norm(error, math.inf)))
         rms = max(rms, math.sqrt(float(torch.dot(error, error)) / error.numel()))
-        whole = max(whole, gain(error, y))
-        gains = [max(g, gain(block.of(everywhere), block.of(known))) for g, block in zip(gains, blocks, strict=True)]
+        whole = max(whole, _gain(error, y, powers[0]))
+        for k, (block, part, power) in enumerate(zip(blocks, parts, powers[1:], strict=True)):
+            gains[k] = max(gains[k], _gain(block.of(everywhere), part, power))
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, gains, strict=True))
     return Envelope(dtype, exact, usable, mean_square.sqrt_(), largest, rms, whole, found)
