@@ -4,22 +4,13 @@ What a user of the CPU gains over the ATen operations of `aten_cpp`: no intermed
 and exp and tanh are polynomials that the compiler turns into vector instructions.
 """
 
-import torch
-
-from backends.base import CPU, Backend, Declaration
+from backends.base import CPU, Backend
 
 _POINTWISE = "what it would fuse here, PyTorch's own kernels fuse already: there is nothing to gain over torch-native"
 
 BACKEND = Backend(
     summary="one vectorised pass over memory on the CPU, C++ autograd",
     devices=(CPU,),
-    declared=(
-        Declaration(
-            "functional-transforms",
-            "PyTorch has no functorch rule for a C++ autograd function: torch.func.grad raises, and is never wrong",
-            dtype=torch.float64,
-        ),
-    ),
     absent={
         "layer_norm": _POINTWISE,
         "mlp": _POINTWISE,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from backends._python import transforms
 from backends.base import NATIVE, SHARED_CUDA, CompiledOperator
 
 CSRC = Path(__file__).parent / "csrc"
@@ -20,4 +21,5 @@ IMPLEMENTATION = CompiledOperator(
         # at::parallel_for is silently serial without it. The library is torch's own, which is loaded already.
         "-fopenmp",
     ),
+    under_transforms=transforms.lltm,
 )

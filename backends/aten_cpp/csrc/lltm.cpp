@@ -1,66 +1,10 @@
-// LLTM in ATen operations: what one would write in Python, but in C++ and with the gradient written by hand.
-//
-//   lltm            what users call. Differentiable, twice too
-//   lltm_forward    (new_h, new_cell, gates)
-//   lltm_backward   the gradients that are wanted, in the order of the inputs
+// LLTM in ATen operations: what one would write in Python, but in C++ and with the gradient written by hand. The
+// operator around it is in lltm_autograd.h.
 //
 // Runs wherever ATen does: there is one kernel for every device, none of it our own.
-#include <ATen/TensorOperators.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/elu.h>
-#include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
-
-#include <array>
-#include <tuple>
-#include <vector>
-
-#include "arguments.h"
-#include "autograd.h"
+#include "lltm_autograd.h"
 
 namespace OPERATOR_NAMESPACE {
-
-/// For input, weights, bias, old_h and old_cell: whether its gradient is wanted.
-using LltmWanted = WantedOf<5>;
-
-// Sizes as in spec/lltm.py: batch B, input_features F, state_size H.
-
-void lltm_check_forward_arguments(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                  const Tensor& old_cell) {
-  const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
-  check_arguments(
-      "lltm",
-      {{"input", input, "(batch, input_features)", {B, F}},
-       {"weights", weights, "(3*state_size, state_size + input_features)", {3 * H, H + F}},
-       {"bias", bias, "(3*state_size,)", {3 * H}},
-       {"old_h", old_h, "(batch, state_size)", {B, H}},
-       {"old_cell", old_cell, "(batch, state_size)", {B, H}}},
-      {{"batch", B, "input.shape[0]"}, {"state_size", H, "old_h.shape[1]"}, {"input_features", F, "input.shape[1]"}});
-}
-
-void lltm_check_backward_arguments(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
-                                   const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                   const Tensor& old_cell) {
-  const c10::SymInt B = size_of(input, 0), F = size_of(input, 1), H = size_of(old_h, 1);
-  check_arguments(
-      "lltm",
-      {{"input", input, "(batch, input_features)", {B, F}},
-       {"weights", weights, "(3*state_size, state_size + input_features)", {3 * H, H + F}},
-       {"old_h", old_h, "(batch, state_size)", {B, H}},
-       {"old_cell", old_cell, "(batch, state_size)", {B, H}},
-       {"gates", gates, "(batch, 3*state_size)", {B, 3 * H}},
-       {"grad_h", grad_h, "(batch, state_size)", {B, H}},
-       {"grad_cell", grad_cell, "(batch, state_size)", {B, H}}},
-      {{"batch", B, "input.shape[0]"}, {"state_size", H, "old_h.shape[1]"}, {"input_features", F, "input.shape[1]"}});
-}
-
-Tensor lltm_pre_activations(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h) {
-  return at::addmm(bias, at::cat({old_h, input}, 1), weights.t());
-}
 
 // Autocast is kept out of forward and backward: their results have the dtype of their arguments.
 
@@ -78,141 +22,12 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
   return {new_h, new_cell, gates};
 }
 
-/// The formulae of spec/lltm.py. Every operation is differentiable, so double backward is autograd through this same
-/// function, given pre-activations that autograd has followed instead of the saved ones.
 std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                   const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                   const Tensor& old_cell, LltmWanted wanted) {
   lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto z = gates.chunk(3, 1);
-  const Tensor i = z[0].sigmoid(), o = z[1].sigmoid(), k = at::elu(z[2]);
-  const Tensor t = (old_cell + k * i).tanh();
-  const Tensor d_new_cell = grad_h * o * (1 - t * t) + grad_cell;
-  // elu' is exp at min(z, 0): where z > 0 exp could overflow, and a mask would make inf * 0 = NaN of it.
-  const Tensor d_gates =
-      at::cat({d_new_cell * k * i * (1 - i), grad_h * t * o * (1 - o), d_new_cell * i * z[2].clamp_max(0).exp()}, 1);
-
-  const c10::SymInt state_size = old_h.sym_size(1);
-  std::vector<Tensor> gradients;
-  if (wanted[0]) gradients.push_back(d_gates.mm(weights.slice_symint(1, state_size)));
-  if (wanted[1]) gradients.push_back(d_gates.t().mm(at::cat({old_h, input}, 1)));
-  if (wanted[2]) gradients.push_back(d_gates.sum(0));
-  if (wanted[3]) gradients.push_back(d_gates.mm(weights.slice_symint(1, 0, state_size)));
-  if (wanted[4]) gradients.push_back(d_new_cell.contiguous());
-  return gradients;
-}
-
-// Meta kernels: the shapes alone, symbolic ones too.
-
-std::tuple<Tensor, Tensor, Tensor> lltm_forward_meta(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                     const Tensor& old_h, const Tensor& old_cell) {
-  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
-  const auto options = input.options();
-  const c10::SymIntArrayRef state = old_cell.sym_sizes();
-  return {at::empty_symint(state, options), at::empty_symint(state, options),
-          at::empty_symint({input.sym_size(0), weights.sym_size(0)}, options)};
-}
-
-std::vector<Tensor> lltm_backward_meta(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
-                                       const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                       const Tensor& old_cell, LltmWanted wanted) {
-  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
-  const std::array<c10::SymIntArrayRef, 5> shapes = {
-      input.sym_sizes(), weights.sym_sizes(), weights.sym_sizes().slice(0, 1), old_h.sym_sizes(), old_cell.sym_sizes()};
-  return empty_gradients(shapes, wanted, input.options());
-}
-
-const auto& lltm_forward_operator() {
-  static const auto op = find_operator<decltype(lltm_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward");
-  return op;
-}
-
-const auto& lltm_backward_operator() {
-  static const auto op = find_operator<decltype(lltm_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward");
-  return op;
-}
-
-struct LltmFunction : torch::autograd::Function<LltmFunction> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                                                const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                                const Tensor& old_cell) {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
-    context->save_for_backward({input, weights, bias, old_h, old_cell, gates});
-    return {new_h, new_cell};
-  }
-
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& cotangents) {
-    const torch::autograd::variable_list saved = context->get_saved_variables();
-    const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &old_h = saved[3], &old_cell = saved[4];
-    const Tensor &gates = saved[5], &grad_h = cotangents[0], &grad_cell = cotangents[1];
-    const LltmWanted wanted = wanted_by<5>(context);
-
-    std::vector<Tensor> computed;
-    if (at::GradMode::is_enabled()) {  // create_graph=True
-      const Tensor tracked_gates = lltm_pre_activations(input, weights, bias, old_h);
-      computed = lltm_backward(grad_h, grad_cell, tracked_gates, input, weights, old_h, old_cell, wanted);
-    } else {
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = lltm_backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
-    }
-    return in_places(computed, wanted);
-  }
-};
-
-/// lltm below autograd.
-std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
-  return {new_h, new_cell};
-}
-
-std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                         const Tensor& old_h, const Tensor& old_cell) {
-  check_plain("lltm",
-              {{"input", input}, {"weights", weights}, {"bias", bias}, {"old_h", old_h}, {"old_cell", old_cell}});
-  if (is_tracked(input) || is_tracked(weights) || is_tracked(bias) || is_tracked(old_h) || is_tracked(old_cell)) {
-    const auto outputs = LltmFunction::apply(input, weights, bias, old_h, old_cell);
-    return {outputs[0], outputs[1]};
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return lltm(input, weights, bias, old_h, old_cell);
-}
-
-TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
-  m.def(
-      "lltm(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell) -> (Tensor new_h, "
-      "Tensor new_cell)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_forward(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell) -> (Tensor new_h, "
-      "Tensor new_cell, Tensor gates)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_backward(Tensor grad_h, Tensor grad_cell, Tensor gates, Tensor input, Tensor weights, Tensor old_h, "
-      "Tensor old_cell, bool[5] wanted) -> Tensor[]",
-      {at::Tag::pt2_compliant_tag});
-}
-
-// For every device, and every layout, so that a wrong one meets our checks, which name the argument.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
-  m.impl("lltm", &lltm);
-  m.impl("lltm_forward", &lltm_forward);
-  m.impl("lltm_backward", &lltm_backward);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
-  m.impl("lltm_forward", &lltm_forward_meta);
-  m.impl("lltm_backward", &lltm_backward_meta);
-}
-
-// The parts are not differentiable by themselves: to backpropagate through them raises.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Autograd, m) {
-  m.impl("lltm", &lltm_autograd);
-  m.impl("lltm_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("lltm_backward", torch::autograd::autogradNotImplementedFallback());
+  return lltm_gradients(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
 }
 
 }  // namespace OPERATOR_NAMESPACE

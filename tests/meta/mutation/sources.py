@@ -64,11 +64,12 @@ SOURCES = (
     Source("cuda_raw_pointer/csrc/lltm.cpp", 4, ("cuda-raw-pointer",), (".cpp",)),
     Source("cuda_accessor/csrc/lltm.cpp", 2, ("cuda-accessor",), (".cpp",)),
     Source("cuda_accessor/csrc/matrix.h", 3, ("cuda-accessor",), (".cpp",)),
-    Source("_cuda/lltm_operator.h", 13, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
+    Source("_cuda/lltm_operator.h", 6, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
     Source("_cuda/operator.h", 3, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
     Source("_native/arguments.h", 4, ("aten-cpp",), (".cpp",)),
     Source("_native/autograd.h", 4, ("aten-cpp",), (".cpp",)),
-    Source("aten_cpp/csrc/lltm.cpp", 12, ("aten-cpp",), (".cpp",)),
+    Source("_native/lltm_autograd.h", 13, ("aten-cpp", "cuda-raw-pointer"), (".cpp",)),
+    Source("aten_cpp/csrc/lltm.cpp", 6, ("aten-cpp",), (".cpp",)),
 )
 
 
@@ -183,7 +184,8 @@ class Workshop:
     @staticmethod
     def _text_files(plan: build.Plan) -> list[Path]:
         sources = [step.source for step in plan.steps if step.source.suffix == ".cpp"]
-        headers = ("_cuda/lltm_operator.h", "_cuda/operator.h", "_native/arguments.h", "_native/autograd.h")
+        native = ("arguments.h", "autograd.h", "lltm_autograd.h")
+        headers = [*(f"_native/{name}" for name in native), "_cuda/lltm_operator.h", "_cuda/operator.h"]
         return [*sources, *(BACKENDS / name for name in headers)]
 
 
