@@ -7,9 +7,6 @@ seconds on CUDA and most of a minute on the CPU. A whole run of the suite asks f
 from backends.base import CPU, CUDA, Backend, Declaration
 
 _ONCE = "torch.compile: aot_autograd does not support double backward, and its backward graph is not differentiable"
-_DONATED = (
-    "torch.compile: the compiled backward gives its saved tensors away, so that it runs once and retains no graph"
-)
 
 BACKEND = Backend(
     summary="the reference under torch.compile",
@@ -17,7 +14,6 @@ BACKEND = Backend(
     declared=(
         Declaration("double-backward", _ONCE),
         Declaration("functional-transforms", _ONCE),
-        Declaration("repeated-backward", _DONATED),
     ),
     on_request="each kind of call is compiled anew, for seconds to a minute, and the suite makes hundreds of kinds",
 )

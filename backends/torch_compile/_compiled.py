@@ -19,5 +19,7 @@ def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     configuration = torch._dynamo.config
     configuration.recompile_limit = max(configuration.recompile_limit, VARIANTS)
     configuration.accumulated_recompile_limit = max(configuration.accumulated_recompile_limit, 4 * VARIANTS)
+    # A compiled backward gives its saved tensors away by default, and raises where the graph is to be retained.
+    torch._functorch.config.donated_buffer = False
     function: Callable[..., Any] = torch.compile(reference, fullgraph=True, dynamic=True)
     return function
