@@ -47,6 +47,8 @@ UNIT_ROUNDOFF = {
 
 #: Monte Carlo runs behind an envelope.
 RUNS = 16
+#: Elements that are worked on at a time: with all that is computed of them, they fit a processor's cache.
+_PART = 2**16
 
 _aten = torch.ops.aten
 
@@ -172,16 +174,34 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         terms = _terms(func, result, args)
         # Each term of an accumulator may underflow by itself, and all of them in one direction.
         lost += self._wide[1] * terms
-        amplitude = result.abs().mul_(unit).add_(lost).masked_fill_(result == 0, 0.0)
-        if func in PRODUCTS:
-            (left, left_squared), (right, right_squared) = map(self._magnitudes, args[-2:])
-            amplitude.add_(left @ right, alpha=self._accumulator * math.sqrt(left.shape[-1]))
-            amplitude.add_((left_squared @ right_squared).sqrt_(), alpha=unit)
-        elif func in _SUMS:
-            total = func(args[0].abs(), *args[1:], **kwargs)
-            amplitude.add_(total, alpha=self._accumulator * math.sqrt(terms))
-        noise = torch.empty(result.shape, dtype=torch.float64).uniform_(-1, 1, generator=self._generator)
-        return noise.mul_(amplitude).add_(result)
+        in_accumulator = self._accumulator * math.sqrt(terms)
+        sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
+        factors = [self._magnitudes(factor) for factor in args[-2:]] if func in PRODUCTS else []
+        # What returns a part of its argument must not change that.
+        own = result.clone() if any(value.alias_info is not None for value in func._schema.returns) else result
+        # Part by part, so that what is computed on the way stays in the cache.
+        for part in _parts(own):
+            y = own[part]
+            amplitude = y.abs().mul_(unit).add_(lost).masked_fill_(y == 0, 0.0)
+            if factors:
+                (left, left_squared), (right, right_squared) = factors
+                both = part if right.dim() == 3 else ...
+                amplitude.add_(left[part] @ right[both], alpha=in_accumulator)
+                amplitude.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
+            elif sums is not None:
+                amplitude.add_(sums[part], alpha=in_accumulator)
+            y.addcmul_(torch.empty_like(y).uniform_(-1, 1, generator=self._generator), amplitude)
+        return own
+
+
+def _parts(tensor: Tensor) -> Iterator[Any]:
+    """Indices of parts of the tensor, rows of it, each with some 2^16 elements."""
+    if tensor.numel() <= _PART or tensor.dim() == 0:
+        yield ...
+        return
+    rows = max(1, _PART * tensor.shape[0] // tensor.numel())
+    for begin in range(0, tensor.shape[0], rows):
+        yield slice(begin, begin + rows)
 
 
 def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:
@@ -214,9 +234,13 @@ class Block:
     length: int
     gain: float = 0.0
 
+    def narrowed(self, tensor: Tensor) -> Tensor:
+        """That part of a tensor."""
+        return tensor.narrow(self.dim, self.begin, self.length)
+
     def of(self, tensor: Tensor) -> Tensor:
         """That part of a tensor, flat."""
-        return tensor.narrow(self.dim, self.begin, self.length).flatten()
+        return self.narrowed(tensor).flatten()
 
 
 @dataclass(frozen=True)
@@ -240,10 +264,7 @@ class Envelope:
 
 def gain(error: Tensor, exact: Tensor) -> float:
     """|<e, y>| / <y, y>: the part of an error that is a change of scale. 0 where y is 0."""
-    return _gain(error, exact, float(torch.dot(exact, exact)))
-
-
-def _gain(error: Tensor, exact: Tensor, power: float) -> float:
+    power = float(torch.dot(exact, exact))
     return abs(float(torch.dot(error, exact))) / power if power > 0 else 0.0
 
 
@@ -301,21 +322,26 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     y = chosen(exact, usable)
     if y.numel() == 0:
         return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
-    known = exact if y.numel() == exact.numel() else exact.masked_fill(~usable, 0.0)
-    mean_square, largest, rms, whole = torch.zeros_like(y), 0.0, 0.0, 0.0
-    parts = [block.of(known) for block in blocks]
-    powers = [float(torch.dot(part, part)) for part in (y, *parts)]
-    gains = [0.0] * len(blocks)
+    everything = y.numel() == exact.numel()
+    known = exact if everything else exact.masked_fill(~usable, 0.0)
+    powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
+    mean_square, largest, rms = torch.zeros_like(y), 0.0, 0.0
+    gains = [0.0] * len(powers)
+    everywhere, along = torch.empty_like(known), torch.empty_like(known)
     for number, run in enumerate(runs):
-        everywhere = run - exact if known is exact else (run - exact).masked_fill_(~usable, 0.0)
+        torch.sub(run, exact, out=everywhere)
+        if not everything:
+            everywhere.masked_fill_(~usable, 0.0)
         error = chosen(everywhere, usable)
         # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this distribution.
         if number < len(runs) - 1:
             mean_square.addcmul_(error, error, value=1 / (len(runs) - 1))
-        largest = max(largest, float(torch.linalg.vector_norm(error, math.inf)))
+        least, most = torch.aminmax(error)
+        largest = max(largest, -float(least), float(most))
         rms = max(rms, math.sqrt(float(torch.dot(error, error)) / error.numel()))
-        whole = max(whole, _gain(error, y, powers[0]))
-        for k, (block, part, power) in enumerate(zip(blocks, parts, powers[1:], strict=True)):
-            gains[k] = max(gains[k], _gain(block.of(everywhere), part, power))
-    found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, gains, strict=True))
+        torch.mul(everywhere, known, out=along)
+        for k, part in enumerate((along, *(block.narrowed(along) for block in blocks))):
+            gains[k] = max(gains[k], abs(float(part.sum())) / powers[k] if powers[k] > 0 else 0.0)
+    whole, *of_blocks = gains
+    found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
     return Envelope(dtype, exact, usable, mean_square.sqrt_(), largest, rms, whole, found)
