@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
@@ -49,6 +51,17 @@ def in_use(device: torch.device) -> int:
         return on_host()
     torch.cuda.synchronize(device)
     return torch.cuda.memory_allocated(device)
+
+
+@contextmanager
+def of_what_follows() -> Iterator[None]:
+    """Collect garbage, and in here only what is made in here: to look at all that a long run holds takes seconds."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @lru_cache(maxsize=1)

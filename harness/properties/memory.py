@@ -51,11 +51,12 @@ def check(subject: Subject) -> dict[str, Any]:
     why = memory.unaccountable()
     if why:
         raise NotApplicable(f"bytes cannot be counted on this machine: {why}")
-    _inputs_die(subject, smallest(subject.operator))
-    figures: dict[str, Any] = {"growth of calls": _growth(subject, smallest(subject.operator))}
-    if subject.operator.saved:
-        figures["kept"] = _kept(subject)
-    return figures
+    with memory.of_what_follows():
+        _inputs_die(subject, smallest(subject.operator))
+        figures: dict[str, Any] = {"growth of calls": _growth(subject, smallest(subject.operator))}
+        if subject.operator.saved:
+            figures["kept"] = _kept(subject)
+        return figures
 
 
 def _inputs_die(subject: Subject, scenario: Scenario) -> None:
