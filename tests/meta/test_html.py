@@ -23,7 +23,7 @@ from tests.meta.reports import ATTACK, H200, PLANTED, ULPS, attacking, cell, in_
 ROOT = Path(__file__).parents[2]
 #: Pages that are committed -> the records that they were drawn from.
 EXAMPLES = {
-    "docs/reports/cpu.html": "results/cpu/lltm.json",
+    "docs/reports/cpu.html": "results/cpu/operators.json",
     "docs/reports/h200.html": "results/nvidia-h200/operators.json",
     "docs/reports/wrong.html": "results/cpu/wrong-function.json",
 }
