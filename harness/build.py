@@ -342,14 +342,19 @@ def _load(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...])
     except (OSError, RuntimeError) as error:
         # torch says only that it could not; what the dynamic linker said is the cause.
         raise Broken(f"{library.name} was built but does not load: {error.__cause__ or error}") from error
-    ops = getattr(torch.ops, namespace(operator, device))
-    packet = getattr(ops, operator.operator, None)
-    if packet is None:
+    try:
+        return registered(operator, device)
+    except AttributeError:
         raise Broken(
             f"{library.name} registers no torch.ops.{namespace(operator, device)}.{operator.operator}; "
             "its sources should do so by TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m)"
-        )
-    function: Callable[..., Any] = packet.default
+        ) from None
+
+
+def registered(operator: CompiledOperator, device: str) -> Callable[..., Any]:
+    """The operator of a library that is loaded, as its users call it. Raises AttributeError where there is none."""
+    ops = getattr(torch.ops, namespace(operator, device))
+    function: Callable[..., Any] = getattr(ops, operator.operator).default
     return function if operator.under_transforms is None else _chosen(function, operator.under_transforms(ops))
 
 

@@ -13,6 +13,7 @@ says by returning None: long double has no vector units and no BLAS.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -164,12 +165,23 @@ def _tensors(value: Any) -> list[Tensor]:
     return [tensor for part in value for tensor in _tensors(part)] if isinstance(value, tuple | list) else []
 
 
-def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...] | None:
-    """What `evaluate()` returns, exact and rounded once to float64; None where there is no such value.
+@dataclass(frozen=True)
+class Values:
+    """What is exact, rounded once to float64; and, where it is something else, what loses less than float64 does.
 
-    `evaluate` computes in float64 on the CPU, without autograd. Where that comes to something else by more than `NEAR`,
-    the value of float64 stands: long double overflows and underflows later, and a reference's own range is part of what
-    it asks for.
+    Where a value and that of float64 are not near, long double overflows and underflows later, or cancels less. There
+    the value of float64 stands, since a reference's own range is part of what it asks for; and an implementation that
+    loses less is as right, exp(logsigmoid(z)) in place of sigmoid(z) say, where 1 + exp(-z) overflows.
+    """
+
+    exact: tuple[Tensor, ...]
+    losing_less: tuple[Tensor, ...]
+
+
+def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> Values | None:
+    """What `evaluate()` returns in more than float64; None where there is no such value.
+
+    `evaluate` computes in float64 on the CPU, without autograd.
     """
     if not AVAILABLE:
         return None
@@ -179,5 +191,6 @@ def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...] 
     except NotPrecise:
         return None
     plain = evaluate()
-    both = zip(results, plain, strict=True)
-    return tuple(torch.where((x - y).abs() <= NEAR * y.abs(), x, y) for x, y in both)
+    both = list(zip(results, plain, strict=True))
+    exact = tuple(torch.where((x - y).abs() <= NEAR * y.abs(), x, y) for x, y in both)
+    return Values(exact, tuple(torch.where(x.isfinite(), x, y) for x, y in both))

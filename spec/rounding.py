@@ -276,6 +276,7 @@ def envelopes(
     blocks: Sequence[Sequence[Block]] | None = None,
     alike: int = 1,
     exact: tuple[Tensor, ...] | None = None,
+    honest: Sequence[tuple[Tensor, ...]] = (),
     constants: Sequence[Tensor] = (),
 ) -> tuple[Envelope, ...]:
     """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
@@ -286,12 +287,15 @@ def envelopes(
     `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
     anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
 
+    `honest` are further results that an implementation may return: they count as runs besides.
+
     `constants` are tensors that `evaluate` reads and nobody changes: to name the inputs saves time, and nothing else.
     """
     if exact is None:
         exact = tuple(tensor.detach() for tensor in evaluate())
     magnitudes = Magnitudes(constants)
     runs = [list(_run(evaluate, Rounding(dtype, seed + number, magnitudes))) for number in range(RUNS)]
+    runs += [list(results) for results in honest]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
     found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
@@ -325,7 +329,7 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     everything = y.numel() == exact.numel()
     known = exact if everything else exact.masked_fill(~usable, 0.0)
     powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
-    mean_square, largest, rms = torch.zeros_like(y), 0.0, 0.0
+    mean_square, sigma, largest, rms = torch.zeros_like(y), torch.zeros(()).double(), 0.0, 0.0
     gains = [0.0] * len(powers)
     everywhere, along = torch.empty_like(known), torch.empty_like(known)
     for number, run in enumerate(runs):
@@ -334,8 +338,11 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
             everywhere.masked_fill_(~usable, 0.0)
         error = chosen(everywhere, usable)
         # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this distribution.
-        if number < len(runs) - 1:
-            mean_square.addcmul_(error, error, value=1 / (len(runs) - 1))
+        # An honest result counts as a run, but unsquared: it may differ where a square is 0.
+        if number < RUNS:
+            mean_square.addcmul_(error, error, value=1 / RUNS)
+        elif number < len(runs) - 1:
+            sigma = torch.maximum(sigma, error.abs() / math.sqrt(RUNS))
         least, most = torch.aminmax(error)
         largest = max(largest, -float(least), float(most))
         rms = max(rms, math.sqrt(float(torch.dot(error, error)) / error.numel()))
@@ -344,4 +351,4 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
             gains[k] = max(gains[k], abs(float(part.sum())) / powers[k] if powers[k] > 0 else 0.0)
     whole, *of_blocks = gains
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
-    return Envelope(dtype, exact, usable, mean_square.sqrt_(), largest, rms, whole, found)
+    return Envelope(dtype, exact, usable, torch.maximum(mean_square.sqrt_(), sigma), largest, rms, whole, found)

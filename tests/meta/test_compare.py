@@ -210,3 +210,16 @@ def test_no_false_alarm_at_the_ends_of_the_range(dtype: torch.dtype, scenario: S
         for envelope, got in zip(measure.gradients.values(), gradients, strict=True):
             found = compare(got, envelope)
             assert found.holds, f"seed {seed}: {found.worst}"
+
+
+def test_what_float64_loses_in_its_range_need_not_be_lost() -> None:
+    """sigmoid(-710) is 0 in float64, where 1 + exp(710) overflows; exp(logsigmoid(-710)) is 4.5e-309, which it is."""
+    sizes = (("batch", 1), ("input_features", 1), ("state_size", 7))
+    scenario = Scenario(sizes, values="overflowing-exp")
+    wide = expected(OPERATOR, scenario, torch.float64).gradients["weights"]
+    assert wide.exact[6, 0] == 0
+    assert compare(wide.exact, wide).holds
+    for loss, holds in ((-4.52178192e-306, True), (-1e-304, False), (1e-300, False)):
+        answer = wide.exact.clone()
+        answer[6, 0] = loss
+        assert compare(answer, wide).holds is holds, loss

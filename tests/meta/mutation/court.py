@@ -27,7 +27,8 @@ from typing import Any, NoReturn
 
 import torch
 
-from backends.base import Declaration, PythonFunction
+from backends.base import CompiledOperator, Declaration, PythonFunction
+from harness import build
 from harness.discovery import backend, operator
 from harness.judge import DECLARED, NO_EVIDENCE, NOT_RUN, PASS, Cell, Property, judge
 from harness.properties import all_properties
@@ -94,16 +95,15 @@ class Outcome:
     seconds: float = 0.0
 
 
-def from_library(path: Path, namespace: str, name: str) -> Callable[[], Callable[..., Any]]:
-    """The operator that a library registers."""
+def from_library(path: Path, implementation: CompiledOperator, device: str) -> Callable[[], Callable[..., Any]]:
+    """The operator that a library registers, built of mutated sources of the implementation."""
 
     def load() -> Callable[..., Any]:
         try:
             torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
-            function: Callable[..., Any] = getattr(getattr(torch.ops, namespace), name).default
+            return build.registered(implementation, device)
         except (OSError, RuntimeError, AttributeError) as error:
             raise Stillborn(str(error.__cause__ or error).splitlines()[0]) from error
-        return function
 
     return load
 

@@ -380,7 +380,7 @@ def _in_library(id: str, host: str, library: Path) -> Candidate:
     implementation = discovery.backend(host).implementation(OPERATOR)
     assert isinstance(implementation, CompiledOperator)
     device = device_of(host)
-    load = court.from_library(library, build.namespace(implementation, device), OPERATOR)
+    load = court.from_library(library, implementation, device)
     return Candidate(id, host, device, load, discovery.backend(host).backend.declared)
 
 
