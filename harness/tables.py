@@ -34,6 +34,7 @@ VIEWS: dict[str, frozenset[str] | None] = {
             "global-state",
             "inference-modes",
             "memory",
+            "multiprocessing",
             "opcheck",
             "other-device",
         }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import io
+import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
+from harness import discovery
 from harness.errors import Unavailable, UnknownName
 from modules import LLTM, MLP, LayerNorm, LLTMSequence
 from spec import layer_norm, lltm, lltm_sequence, mlp
@@ -113,15 +117,83 @@ def test_layer_norm_takes_torchs_state_dict_and_arguments() -> None:
     assert "(4,), eps=1e-05, elementwise_affine=False" in repr(LayerNorm(4, elementwise_affine=False))
 
 
-def test_a_copy_finds_its_function_anew(make: Make) -> None:
-    module = make()
-    input = torch.randn(3, 4)
-    expected = outputs_of(module, input)
+ALL = {**MODULES, "lltm_sequence": lambda **options: LLTMSequence(4, 5, **options)}
+COPIED = [
+    (name, backend)
+    for name in ALL
+    for backend in ("python-autograd", "python-manual-backward", "torch-native", "aten-cpp", "cpu-fused")
+    if name not in discovery.backend(backend).backend.absent
+]
+
+
+def leaves(value: Tensor | tuple[Any, ...]) -> list[Tensor]:
+    return [value] if isinstance(value, Tensor) else [tensor for part in value for tensor in leaves(part)]
+
+
+def pickled(module: nn.Module) -> nn.Module:
+    copied: nn.Module = pickle.loads(pickle.dumps(module))
+    return copied
+
+
+def saved(module: nn.Module) -> nn.Module:
     file = io.BytesIO()
     torch.save(module, file)
     file.seek(0)
-    for twin in (copy.deepcopy(module), torch.load(file, weights_only=False)):
-        assert all(map(torch.equal, outputs_of(twin, input), expected))
+    copied: nn.Module = torch.load(file, weights_only=False)
+    return copied
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled, saved])
+@pytest.mark.parametrize(("name", "backend"), COPIED)
+def test_a_copy_has_the_state_and_finds_its_function_anew(
+    name: str, backend: str, copied: Callable[[nn.Module], nn.Module]
+) -> None:
+    """It is made after a call, when the module holds a function, which no pickle takes where it is compiled."""
+    module = ALL[name](backend=backend)
+    input = torch.randn(6, 3, 4) if name == "lltm_sequence" else torch.randn(3, 4)
+    expected = leaves(module(input))
+    twin = copied(module)
+    assert repr(twin) == repr(module)
+    state, other = module.state_dict(), twin.state_dict()
+    assert list(state) == list(other)
+    for key, tensor in state.items():
+        assert torch.equal(tensor, other[key])
+        assert tensor.data_ptr() != other[key].data_ptr()
+    found = leaves(twin(input))
+    assert all(map(torch.equal, found, expected))
+    for outputs in (expected, found):
+        sum(y.square().sum() for y in outputs).backward()
+    for ours, theirs in zip(module.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(ours.grad, theirs.grad)
+
+
+class Features(Dataset[tuple[Tensor, ...]]):
+    """Batches as modules on several backends transform them, in whichever process asks for them."""
+
+    def __init__(self) -> None:
+        self.inputs = [torch.randn(3, 4) for _ in range(5)]
+        self.modules = [MODULES[name](backend=backend) for name, backend in COPIED if name in MODULES]
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, ...]:
+        with torch.no_grad():
+            return tuple(tensor for module in self.modules for tensor in leaves(module(self.inputs[index])))
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")  # on a single core
+@pytest.mark.filterwarnings(
+    "ignore:.*use of fork\\(\\) may lead to deadlocks:DeprecationWarning"
+)  # from Python 3.12 on
+def test_workers_of_a_data_loader_compute_what_this_process_does(context: str) -> None:
+    """Forked ones have the modules with their functions loaded, and used; spawned ones get them as pickles."""
+    features = Features()
+    expected = [features[index] for index in range(len(features))]
+    loader = DataLoader(features, batch_size=None, num_workers=2, multiprocessing_context=context, timeout=120)
+    for found, batch in zip(loader, expected, strict=True):
+        assert all(map(torch.equal, found, batch))
 
 
 def test_a_wrong_backend_is_told(make: Make) -> None:

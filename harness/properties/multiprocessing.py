@@ -1,0 +1,183 @@
+"""A forked child computes what its parent would, and leaves alone what its parent is at.
+
+On Linux a DataLoader forks its workers, and so does a server that loads its model once: the child has all of its
+parent's memory and none of its threads. What waits for a worker thread of its own waits there for ever; a handle that
+belongs to one process is refused in another; scratch in shared memory is overwritten by whoever comes second. So the
+operator is called in this process first, forward and backward, and a forward is left without its backward. Then a child
+is forked, which calls it with other values. The child's results are held against the oracle here, and so are those of
+the waiting backward, and of one call more.
+
+The child works as PyTorch's own workers do, with one thread: the pool of OpenMP is gone there, and whoever asks it for
+work hangs. A child that does not answer is ended. Where PyTorch has started threads for a GPU its autograd refuses to
+run in a child, whoever is judged, and only the forward is asked; a CUDA context does not survive a fork at all.
+
+A process that is spawned has nothing of its parent's: `harness.isolation` judges every candidate in such a one.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import select
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from backends.base import CUDA
+from harness.errors import Failure, HarnessError, NotApplicable
+from harness.judge import Property
+from harness.oracle import Expected, expected
+from harness.parity import Tally
+from harness.scenario import Scenario
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+#: Seconds after which a child that has not answered hangs; its work takes milliseconds.
+LIMIT = 30.0
+
+_NO_AUTOGRAD = "outputs: PyTorch's autograd refuses to run in a child where it has started threads for a GPU"
+
+Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """A call here, a child's call, then the backward that waited and one call more here."""
+    if subject.dtype != torch.float32:
+        raise NotApplicable("a process is forked alike whatever the dtype; it is judged in float32")
+    if subject.device == CUDA:
+        raise NotApplicable("a CUDA context does not survive a fork: PyTorch asks for spawned processes there")
+    tally = Tally(subject)
+    scenario = smallest(subject.operator)
+    other = replace(scenario, seed=scenario.seed + 1)
+    measure, measure_of_other = (expected(subject.operator, each, subject.dtype) for each in (scenario, other))
+    tally.run(scenario)
+    call = subject.realise(scenario)
+    waiting = subject.outputs(call, scenario)
+
+    where = f"[{other.describe(subject.operator)}]"
+    answer = _answer_of_child(lambda: _for_parent(subject, other), where)
+    if "failure" in answer:
+        raise Failure(f"in a forked child, though right in its parent: {answer['failure']}")
+    _hold("in a forked child, though right in its parent", tally, other, measure_of_other, tuple(answer["results"]))
+
+    after = "in the parent, after a forked child had called"
+    _hold(after, tally, scenario, measure, (waiting, subject.gradients(call, waiting, scenario)))
+    _hold(after, tally, other, measure_of_other, _results(subject, other))
+    return {**tally.figures(), "asked of the child": answer["asked"]}
+
+
+def _results(subject: Subject, scenario: Scenario, with_gradients: bool = True) -> Results:
+    call = subject.realise(scenario)
+    outputs = subject.outputs(call, scenario)
+    return outputs, subject.gradients(call, outputs, scenario) if with_gradients else {}
+
+
+def _hold(who: str, tally: Tally, scenario: Scenario, measure: Expected, results: Results) -> None:
+    tally.scenarios += 1
+    try:
+        tally.hold_all(scenario, measure, *results)
+    except Failure as failure:  # without its scenario, whose script would fork nothing
+        raise Failure(f"{who}: {failure}") from failure
+
+
+def _for_parent(subject: Subject, scenario: Scenario) -> dict[str, Any]:
+    """In the child: the results of one call, or the words of the Failure that it was."""
+    asks_gradients = _autograd_runs()
+    try:
+        outputs, gradients = _results(subject, scenario, asks_gradients)
+    except Failure as failure:
+        return {"failure": str(failure)}
+    plain = (tuple(y.detach() for y in outputs), {name: g.detach() for name, g in gradients.items()})
+    return {"results": plain, "asked": "outputs and gradients" if asks_gradients else _NO_AUTOGRAD}
+
+
+def _autograd_runs() -> bool:
+    leaf = torch.ones((), requires_grad=True)
+    try:
+        torch.autograd.grad(leaf * 2, leaf)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _answer_of_child(work: Callable[[], dict[str, Any]], where: str) -> dict[str, Any]:
+    """What `work` returns in a forked child. Raises Failure where the child hangs or dies before it has answered."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        # From Python 3.12 on a fork beside other threads is warned of: torch's and pytest's are always there.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        _live(work, writing)
+    os.close(writing)
+    ended = None
+    try:
+        sent = _read(reading)
+        if sent is None:
+            raise Failure(
+                f"a forked child hung: it had not answered after {LIMIT:g} s, but should as its parent does {where}"
+            )
+        _, ended = os.waitpid(child, 0)
+    finally:
+        os.close(reading)
+        if ended is None:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    if not sent:
+        raise Failure(f"a forked child {_how(ended)} before it had answered, but should answer {where}")
+    answer: dict[str, Any] = torch.load(io.BytesIO(sent), weights_only=True)
+    if "error" in answer:
+        raise HarnessError(f"in a forked child: {answer['error']}")
+    return answer
+
+
+def _live(work: Callable[[], dict[str, Any]], writing: int) -> None:
+    """All of the child's life. It never returns: what its parent was about to do is not done twice."""
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(2 * LIMIT))  # a child whose parent was killed ends by itself
+        gc.disable()  # what the parent has left to free may belong to a GPU
+        torch.set_num_threads(1)
+        try:
+            answer = work()
+        except Exception:  # of the harness: the candidate's own are Failures by now
+            answer = {"error": traceback.format_exc()}
+        file = io.BytesIO()
+        torch.save(answer, file)
+        rest = file.getvalue()
+        while rest:
+            rest = rest[os.write(writing, rest) :]
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _read(reading: int) -> bytes | None:
+    """All that comes until the other end is closed; None where it is still open when the time is up."""
+    deadline = time.monotonic() + LIMIT
+    parts: list[bytes] = []
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(deadline - time.monotonic(), 0.0))
+        if not ready:
+            return None
+        part = os.read(reading, 1 << 16)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+
+
+def _how(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    return f"died of {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+
+
+PROPERTY = Property("multiprocessing", "a forked child computes as its parent does, and disturbs nothing there", check)
