@@ -12,6 +12,7 @@ from pathlib import Path
 from backends.base import CompiledOperator
 from harness import build, device_checks, discovery, option_values, rocm, running, scaffold, schema, tables
 from harness.bench import command as bench
+from harness.bench import record
 from harness.difference import difference
 from harness.errors import HarnessError, Unavailable, UsageError
 from harness.files import write_atomically
@@ -48,9 +49,9 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _page(report: Report, bench: Path | None) -> str:
-    from harness.rendering import html, speed  # matplotlib takes a moment to load
+    from harness.rendering import html  # matplotlib takes a moment to load
 
-    return html.page(report, speed.read(bench) if bench else None)
+    return html.page(report, record.read(bench, option="--bench") if bench else None)
 
 
 def _draw(arguments: argparse.Namespace) -> int:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from harness import environment, schema
+from harness import documents, environment, schema
 from harness.errors import UsageError
 from harness.files import write_atomically
 from harness.judge import FAIL, NO_EVIDENCE, WORST_FIRST, Cell
@@ -51,8 +51,8 @@ class Report:
         record = load(path)
         wrong = schema.problems(record)
         if wrong:
-            more = f"; and {len(wrong) - 3} more, see `python -m harness validate {path}`" if len(wrong) > 3 else ""
-            raise UsageError(f"{path} is not a report of this suite: {'; '.join(wrong[:3])}{more}")
+            see = f", see `python -m harness validate {path}`" if len(wrong) > 3 else ""
+            raise UsageError(f"{path} is not a report of this suite: {documents.told(wrong)}{see}")
         names = {field.name for field in fields(Cell)}
         rows = jsonable(record["cells"])
         cells = tuple(Cell(**{key: value for key, value in row.items() if key in names}) for row in rows)
@@ -106,21 +106,7 @@ class Report:
 
 def load(path: Path) -> dict[str, Any]:
     """The document of a report, whose parts may still be wrong. Raises UsageError where it is none of this version."""
-    try:
-        record = json.loads(
-            path.read_text(encoding="utf-8"),
-            parse_constant=_refuse,
-            parse_float=_finite,
-            object_pairs_hook=_once,
-        )
-    except FileNotFoundError:
-        raise UsageError(f"there is no report {path}; a run writes one, `nox -s cpu` for example") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
-    except RecursionError:
-        raise UsageError(f"{path} is not a report of this suite: its values are nested too deeply") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from None
+    record = documents.load(path, f"there is no report {path}; a run writes one, `nox -s cpu` for example")
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         found = record.get("schema") if isinstance(record, dict) else type(record).__name__
         raise UsageError(f"{path} has schema {found!r}, but should have {SCHEMA}")
@@ -141,24 +127,6 @@ def refuse_other_files(option: str, path: Path) -> None:
         except UsageError as error:
             why = f"would overwrite a file that is no report ({error})"
             raise UsageError(f"{option} {path} {why}; name another") from None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"it has {constant}, which no other reader takes")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of two values under one name a reader would take one, and nobody would know which."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"it has {next(name for name in names if names.count(name) > 1)!r} twice in one object")
-    return found
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _refuse(text)
 
 
 def one_each(cells: Iterable[Cell]) -> tuple[Cell, ...]:

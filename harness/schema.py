@@ -1,4 +1,4 @@
-"""The JSON Schema of a report (`report.schema.json`), and what is wrong with a document in the words of a reader."""
+"""What is wrong with a document, held against a JSON Schema, in the words of a reader; and the schema of a report."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _KEY = ("operator", "backend", "device", "dtype", "property")
 
 
 @cache
-def schema() -> dict[str, Any]:
-    """The schema as it stands in its file."""
-    found: dict[str, Any] = json.loads(FILE.read_text())
+def schema(file: Path = FILE) -> dict[str, Any]:
+    """The schema as it stands in its file: that of a report, unless another is named."""
+    found: dict[str, Any] = json.loads(file.read_text())
     return found
 
 
@@ -30,18 +30,22 @@ def version() -> int:
 
 
 @cache
-def _validator() -> Draft202012Validator:
+def _validator(file: Path) -> Draft202012Validator:
     from jsonschema import Draft202012Validator  # here: a process that judges writes reports, and never reads one
 
-    Draft202012Validator.check_schema(schema())
-    return Draft202012Validator(schema())
+    Draft202012Validator.check_schema(schema(file))
+    return Draft202012Validator(schema(file))
 
 
 def problems(record: object) -> list[str]:
     """Everything that is wrong with a document: where, what it was and what it should be. Empty for a report."""
-    found = sorted(_validator().iter_errors(record), key=_order)
-    said = list(dict.fromkeys(_told(error) for error in found))
-    return said or [*_repeated(record), *_contradictions(record)]
+    return breaches(record, FILE) or [*_repeated(record), *_contradictions(record)]
+
+
+def breaches(record: object, file: Path) -> list[str]:
+    """Where a document does not keep the schema of that file, what was there and what it should be."""
+    found = sorted(_validator(file).iter_errors(record), key=_order)
+    return list(dict.fromkeys(_told(error) for error in found))
 
 
 def _order(error: ValidationError) -> list[str]:
@@ -65,6 +69,12 @@ def _told(error: ValidationError) -> str:
             should = "a text that is not empty" + (", since it is no pass" if where.endswith(".reason") else "")
         case "minimum":
             should = f"{asked} or more"
+        case "exclusiveMinimum":
+            should = f"more than {asked}"
+        case "minItems":
+            should = f"a list of at least {asked}"
+        case "maxItems":
+            should = f"a list of at most {asked}"
         case "anyOf":
             should = "a number, or one of inf, -inf, nan"
         case _:

@@ -68,7 +68,7 @@ def run(given: argparse.Namespace) -> int:
     """Exit code 1 where something was wrong; what this machine cannot run is no fault."""
     console = tables.console(sys.stdout)
     if given.show:
-        show(record.read(given.show), console)
+        show(record.read(given.show, option="--show"), console)
         return 0
     settings = Settings(
         rounds=given.rounds,

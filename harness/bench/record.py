@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from harness import documents
 from harness.errors import UsageError
+from harness.schema import breaches
 
+FILE = Path(__file__).with_name("bench.schema.json")
 KIND, SCHEMA = "bench", 1
 Row = dict[str, Any]
 #: What rows have in common that were timed together.
@@ -33,17 +36,25 @@ def written(record: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def read(path: Path, kind: str = KIND) -> dict[str, Any]:
-    """A record of that kind. Raises UsageError, which says what is wrong with the file."""
+def read(path: Path, kind: str = KIND, option: str = "") -> dict[str, Any]:
+    """A record of that kind; one of a bench keeps its schema. Raises UsageError, which says what is wrong with a file.
+
+    `option` is what the file was given by, where that was an option: the error then begins with its name.
+    """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"there is no record {path}; `python -m harness {kind} -o {path}` writes one") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as a record: {error}") from None
+        return _read(path, kind)
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}" if option else str(error)) from None
+
+
+def _read(path: Path, kind: str) -> dict[str, Any]:
+    record = documents.load(path, f"there is no record {path}; `python -m harness {kind} -o {path}` writes one")
     found = (record.get("kind"), record.get("schema")) if isinstance(record, dict) else type(record).__name__
     if found != (kind, SCHEMA):
         raise UsageError(f"{path} was {found!r}, but should be a record of kind {kind!r}, version {SCHEMA}")
+    wrong = breaches(record, FILE) if kind == KIND else []
+    if wrong:
+        raise UsageError(f"{path} is no bench record of this suite: {documents.told(wrong)}")
     return dict(record)
 
 

@@ -72,7 +72,7 @@ def overall(found: Iterable[Change], wrong: bool) -> str:
 
 def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> int:
     """Measure what the record has, now, and compare; the exit code. Raises UsageError for a record without rows."""
-    baseline = record.read(given.baseline)
+    baseline = record.read(given.baseline, option="--baseline")
     rows = [row for row in baseline["rows"] if _wanted(row, given)]
     if not rows:
         raise UsageError(f"--baseline {given.baseline} has no row of what was asked for")

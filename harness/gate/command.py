@@ -68,7 +68,7 @@ def run(given: argparse.Namespace) -> int:
         note.print(text, markup=False, highlight=False)
 
     if given.show:
-        made = record.read(given.show, KIND)
+        made = record.read(given.show, KIND, "--show")
     elif given.baseline:
         return against_baseline(given, console, say)
     else:

@@ -49,7 +49,7 @@ _NAMES = {
 
 
 def page(report: Report, bench: dict[str, Any] | None = None) -> str:
-    """The report as a page; with a bench record (see `harness.rendering.speed.read`) what the backends cost too."""
+    """The report as a page; with a bench record (see `harness.bench.record.read`) what the backends cost too."""
     cells = pack.ordered(report.cells)
     verdict, sentence = facts.outcome(report)
     operators = facts.axis(cells, "operator")

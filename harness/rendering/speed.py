@@ -6,17 +6,14 @@ that may be compared.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from harness.errors import UsageError
 from harness.rendering import facts
 from harness.rendering.canvas import (
     ALARM,
@@ -37,26 +34,10 @@ from harness.rendering.canvas import (
 
 REFERENCE = "python-autograd"
 PHASES = ("forward", "backward", "forward+backward")
-_SCHEMA = Path(__file__).with_name("bench.schema.json")
 
 Row = dict[str, Any]
 Where = tuple[str, str, str, str, int | None]
 _Draw = Callable[[dict[str, Any], Where, list[Row]], Chart | None]
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A bench record, as docs/report-format.md describes it. Raises UsageError where the file is none."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--bench {path} cannot be read: {error}; `nox -s bench` writes one") from None
-    wrong = best_match(Draft202012Validator(json.loads(_SCHEMA.read_text())).iter_errors(record))
-    if wrong is not None:
-        raise UsageError(f"--bench {path} is no bench record of this suite: {wrong.json_path}: {wrong.message}")
-    return dict(record)
 
 
 def ratios(record: dict[str, Any]) -> Charts:

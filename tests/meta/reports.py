@@ -120,7 +120,11 @@ def timed(backend: str = "aten-cpp", seconds: float = 1e-4, **changes: Any) -> d
     row = {"operator": "lltm", "backend": backend, "device": "cpu", "dtype": "float32", "case": "tutorial"}
     row |= {"sizes": {"batch": 16}, "phase": "forward+backward", "clock": "wall", "threads": 1, "samples": [seconds]}
     row |= {"seconds": _around(seconds), "ratios": {"python-autograd": _around(1e-4 / seconds)}}
-    row |= {"bytes": 300_000, "flops": 2_000_000, "roofline": {"seconds": 2e-5, "fraction": 2e-5 / seconds}}
+    row |= {
+        "bytes": 300_000,
+        "flops": 2_000_000,
+        "roofline": {"seconds": 2e-5, "bound": "memory", "fraction": 2e-5 / seconds},
+    }
     return {**row, **changes}
 
 
@@ -135,7 +139,7 @@ def bench(*rows: dict[str, Any], missing: list[dict[str, Any]] | None = None) ->
         "kind": "bench",
         "schema": 1,
         "environment": MACHINE,
-        "settings": {"rounds": 1},
+        "settings": {"rounds": 1, "block_seconds": 0.002, "seed": 0},
         "ceilings": [{**ceiling, "copies": [[1e4, 5e10], [1e8, 1e10]]}],
         "rows": list(rows),
         "missing": missing or [],

@@ -1,16 +1,24 @@
-"""What the pages of docs/ show is real: code stands in the file that it names, messages in the harness."""
+"""What the pages of docs/ show is real: code stands in the file that it names, messages in the harness, and commands
+that judge the examples end as the page says."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.meta.conftest import ROOT
+from harness.build import host_compiler
+from harness.errors import Unavailable
+from harness.judge import PASS
+from harness.report import Report
+from tests.meta.conftest import ROOT, Run
 
 _FENCE = re.compile(
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -98,3 +106,39 @@ def test_sessions_that_pages_name_exist() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         for name in re.findall(r"nox -s \"?([a-z-]+)", page.read_text()):
             assert name in sessions or name.replace("-", "_") in sessions, f"{page.name}: nox -s {name}"
+
+
+def _commands(example: str) -> list[list[str]]:
+    """The commands of docs/verify.md that judge this example by some properties, as lists of words."""
+    texts = [block.text.replace("\\\n", " ") for block in BLOCKS if (block.page, block.language) == ("verify.md", "sh")]
+    lines = [line for text in texts for line in text.splitlines() if f"docs/examples/{example}:" in line]
+    return [words for words in map(shlex.split, lines) if "-k" in words]
+
+
+def _lacking(example: str) -> str:
+    """Why this machine cannot run the example; empty where it can."""
+    if example == "triton_kernel.py" and importlib.util.find_spec("triton") is None:
+        return "Triton is not installed: `pip install triton`"
+    if example == "cpp_extension.py":
+        try:
+            host_compiler()
+        except Unavailable as error:
+            return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("example", ["plain_function.py", "cpp_extension.py", "triton_kernel.py"])
+def test_an_example_holds_by_the_command_of_its_page(example: str, python: Run, tmp_path: Path) -> None:
+    why = _lacking(example)
+    if why:
+        pytest.skip(why)
+    (words,) = _commands(example)
+    begin = words.index("python")
+    variables = dict(word.split("=", 1) for word in words[:begin])
+    report = tmp_path / "report.json"
+    # A build that was interrupted leaves a lock, on which the next one in that folder would wait for ever.
+    variables["TORCH_EXTENSIONS_DIR"] = str(tmp_path / "extensions")
+    done = python(*words[begin + 1 :], f"--report={report}", "-p", "no:cacheprovider", **variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    asked = words[words.index("-k") + 1].replace("_", "-").split(" or ")
+    assert {cell.property: cell.verdict for cell in Report.read(report).cells} == dict.fromkeys(asked, PASS)

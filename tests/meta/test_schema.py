@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from harness import environment, schema
 from harness.__main__ import main
+from harness.bench import record as bench
 from harness.errors import UsageError
 from harness.judge import FAIL, PASS, VERDICTS, Cell
 from harness.report import SCHEMA, Report
@@ -28,19 +29,30 @@ def record(tmp_path: Path, report: Report) -> dict[str, Any]:
     return found
 
 
-def test_the_schema_is_one() -> None:
-    Draft202012Validator.check_schema(schema.schema())
-    assert schema.schema()["$schema"].endswith("2020-12/schema")
-    assert schema.schema()["$id"].endswith(f":{SCHEMA}")
+@pytest.mark.parametrize(("file", "version"), [(schema.FILE, SCHEMA), (bench.FILE, bench.SCHEMA)])
+def test_the_schema_is_one(file: Path, version: int) -> None:
+    found = schema.schema(file)
+    Draft202012Validator.check_schema(found)
+    assert found["$schema"].endswith("2020-12/schema")
+    assert found["$id"].endswith(f":{version}")
+    assert found["properties"]["schema"]["const"] == version
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(path for path in [CPU, *(RESULTS / "nvidia-h200").glob("*.json")] if path.stem != "bench"),
-    ids=lambda path: f"{path.parent.name}-{path.stem}",
-)
-def test_committed_reports_keep_it(path: Path) -> None:
-    assert schema.problems(json.loads(path.read_text())) == []
+#: What is committed of the GPU, and a report of the CPU, by its file.
+COMMITTED = {path: json.loads(path.read_text()) for path in sorted([CPU, *(RESULTS / "nvidia-h200").glob("*.json")])}
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_is_committed_keeps_its_schema(path: Path) -> None:
+    """A bench record says its kind; a report has none."""
+    document = COMMITTED[path]
+    kind = document.get("kind")
+    assert kind in (None, bench.KIND)
+    assert (schema.breaches(document, bench.FILE) if kind == bench.KIND else schema.problems(document)) == []
+
+
+def test_documents_of_both_kinds_are_committed() -> None:
+    assert {document.get("kind") for document in COMMITTED.values()} == {None, bench.KIND}
 
 
 @pytest.mark.parametrize("make", [one_of_each, attacking, in_forms])
