@@ -331,13 +331,16 @@ def _fresh(subject: Subject) -> str:
         return "asked in float32"
     if "asan" in os.environ.get("LD_PRELOAD", ""):
         return "not asked: under a sanitizer it would be another build"
+    address = _address(subject.raw or subject.function)
+    if not address and subject.backend not in _backends():
+        return "not asked: the function cannot be found by name"
     question = {
         "operator": subject.operator.name,
         "backend": subject.backend,
         "device": subject.device,
         "form": subject.operator.form,
         "contract": getattr(sys.modules.get(subject.operator.forward.__module__), "__file__", None),
-        **_address(subject.raw or subject.function),
+        **address,
     }
     answer = json.loads(_asked(json.dumps(question)))
     if answer["changes"]:
@@ -347,6 +350,13 @@ def _fresh(subject: Subject) -> str:
             f"[{smallest(subject.operator).describe(subject.operator)}]"
         )
     return str(answer["done"])
+
+
+@lru_cache(maxsize=1)
+def _backends() -> frozenset[str]:
+    from harness import discovery  # here: it imports all properties
+
+    return frozenset(discovery.all_backends())
 
 
 def _address(function: Callable[..., Any]) -> dict[str, str]:

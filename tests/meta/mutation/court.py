@@ -114,7 +114,6 @@ def from_python(text: str, file: str) -> Callable[[], Callable[..., Any]]:
     def load() -> Callable[..., Any]:
         module = ModuleType("mutant")
         sys.modules["mutant"] = module
-        module.__file__ = file
         try:
             exec(compile(text, file, "exec", dont_inherit=True), vars(module))
         except Exception as error:

@@ -376,18 +376,23 @@ def _sanitized_court() -> subprocess.Popen[bytes]:
     )
 
 
+def _renamed(host: str) -> str:
+    """No backend's name: by that a property would find the unmutated one, where it asks a fresh process."""
+    return f"mutated {host}"
+
+
 def _in_library(id: str, host: str, library: Path) -> Candidate:
     implementation = discovery.backend(host).implementation(OPERATOR)
     assert isinstance(implementation, CompiledOperator)
     device = device_of(host)
     load = court.from_library(library, implementation, device)
-    return Candidate(id, host, device, load, discovery.backend(host).backend.declared)
+    return Candidate(id, _renamed(host), device, load, discovery.backend(host).backend.declared)
 
 
 def _in_python(case: Case) -> Candidate:
     host = case.hosts[0]
     load = court.from_python(case.mutant.text, str(BACKENDS / case.mutant.file))
-    return Candidate(case.mutant.id, host, device_of(host), load, discovery.backend(host).backend.declared)
+    return Candidate(case.mutant.id, _renamed(host), device_of(host), load, discovery.backend(host).backend.declared)
 
 
 def _must_build(what: str) -> Callable[[bool, str], None]:
