@@ -4,8 +4,9 @@ Whatever is called by way of `torch.ops`, the function itself or something insid
 with its arguments, and is given to opcheck with them: the schema tells every mutation and alias, autograd is registered
 where it belongs, the fake tells what the kernel returns, and AOT autograd traces it with static and dynamic sizes.
 An operator that was called with inputs that require grad is checked with such inputs, without which opcheck says
-nothing of its derivative. And since opcheck compares a traced gradient with the eager one, and passes two equal wrong
-ones, outputs and gradients are held against the oracle too.
+nothing of its derivative; what a backward calls is noted once more where one input alone requires grad. And since
+opcheck compares a traced gradient with the eager one, and passes two equal wrong ones, outputs and gradients are held
+against the oracle too.
 
 An implementation that calls no operator of its own, plain torch or an autograd.Function, has nothing registered.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from harness.errors import Failure, NotApplicable
 from harness.judge import Property
 from harness.parity import Tally
+from harness.scenario import Scenario
 from harness.scenarios import smallest
 from harness.subject import Subject
 
@@ -49,9 +51,7 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     with warnings.catch_warnings():  # what torch warns of here, opcheck finds wrong
         warnings.simplefilter("ignore")
-        with _Calls() as calls:
-            call = subject.realise(scenario)
-            subject.gradients(call, subject.outputs(call, scenario), scenario)
+        calls, of_one = _calls_of(subject, scenario), _calls_of(subject, replace(scenario, wanted=_one(subject)))
         if not calls.noted:
             raise NotApplicable("it calls no operator of its own: nothing is registered with torch.library")
         tally.run(scenario)
@@ -59,7 +59,23 @@ def check(subject: Subject) -> dict[str, Any]:
     for operator, noted in calls.noted.items():
         _opcheck(operator, noted, where)
         found[str(operator)] = "with inputs that require grad" if noted.tracked else "without grad"
+    for operator, noted in of_one.noted.items():
+        if not noted.tracked:  # a backward: what it returns depends on what is wanted
+            _opcheck(operator, noted, f"where {', '.join(_one(subject))} alone requires grad {where}")
     return {**tally.figures(), "operators": found, "checks": CHECKS}
+
+
+def _one(subject: Subject) -> tuple[str, ...]:
+    """The first input that may require grad."""
+    return tuple(arg.name for arg in subject.operator.inputs if arg.differentiable)[:1]
+
+
+def _calls_of(subject: Subject, scenario: Scenario) -> _Calls:
+    """What one forward and backward calls."""
+    with _Calls() as calls:
+        call = subject.realise(scenario)
+        subject.gradients(call, subject.outputs(call, scenario), scenario)
+    return calls
 
 
 @dataclass(frozen=True)

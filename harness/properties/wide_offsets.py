@@ -4,10 +4,10 @@ Each dimension of an input is spread in turn so that its last slice lies beyond 
 is reserved, but only the elements themselves are ever touched, so on the CPU this costs a few pages of memory and not
 gigabytes.
 
-The last dimension is spread only where the reference makes no matrix product. Products of matrices whose columns lie so
-far apart are wrong, refused or a crash in the libraries themselves (cuBLAS on an H200; oneDNN in half types), which is
-no fault of a candidate. A product may be refused for other distances too, and an exception misleads nobody: the figures
-tell which.
+The last dimension of what is a factor of a matrix product in the reference is not spread. Products of matrices whose
+columns lie so far apart are wrong, refused or a crash in the libraries themselves (cuBLAS on an H200; oneDNN in half
+types), which is no fault of a candidate. A product may be refused for other distances too, and an exception misleads
+nobody: the figures tell which.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
@@ -26,7 +27,7 @@ from harness.parity import Tally
 from harness.scenario import Call, Scenario, realise
 from harness.scenarios import representative
 from harness.subject import CANDIDATE_ERRORS, Subject, told
-from spec.rounding import PRODUCTS
+from spec.rounding import MOVES, PRODUCTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -38,9 +39,9 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     scenario = Scenario.of(representative(subject.operator))
     measure = expected(subject.operator, scenario, subject.dtype)
-    last = 1 if _has_products(subject, scenario) else 0
+    factors = _factors(subject, scenario)
     ranks = [len(arg.shape) for arg in subject.operator.inputs]
-    inner = [(k, dim) for k, rank in enumerate(ranks) if rank > 1 for dim in range(rank - last)]
+    inner = [(k, dim) for k, rank in enumerate(ranks) if rank > 1 for dim in range(rank - (k in factors))]
     if not inner:
         raise NotApplicable(f"no input of {subject.operator.title} has two dimensions")
     refused = {}
@@ -65,21 +66,33 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Whether a matrix product goes by."""
+    """Which of these tensors become factors of a matrix product, as they are or moved."""
 
-    seen = False
+    def __init__(self, tensors: tuple[Tensor, ...]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: set[int] = set()
+        #: By identity, each tensor made of these by moving alone, and of which. Kept, so that no other takes its id.
+        self._moved = {id(tensor): (tensor, {k}) for k, tensor in enumerate(tensors)}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
-        self.seen |= func in PRODUCTS
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        made_of: set[int] = set()
+        for leaf in tree_leaves(args):
+            made_of |= self._moved.get(id(leaf), (leaf, set()))[1]
+        if func in PRODUCTS:
+            self.found |= made_of
+        elif func in MOVES:
+            self._moved |= {id(leaf): (leaf, made_of) for leaf in tree_leaves(result)}
+        return result
 
 
-def _has_products(subject: Subject, scenario: Scenario) -> bool:
-    """Whether the reference multiplies matrices."""
+def _factors(subject: Subject, scenario: Scenario) -> set[int]:
+    """The places of the inputs that the reference multiplies as matrices."""
     call = realise(subject.operator, scenario, torch.float64)
-    with torch.no_grad(), _Watch() as watch:  # type: ignore[no-untyped-call]
+    with torch.no_grad(), _Watch(call.inputs) as watch:
         subject.operator.forward(*call.inputs)
-    return bool(watch.seen)
+    found: set[int] = watch.found
+    return found
 
 
 def _spread(values: Tensor, dim: int) -> Tensor:

@@ -98,3 +98,16 @@ class OffsetsOf32Bits(Cell):
             flat = old_cell.as_strided((old_cell.shape[1],), (old_cell.stride(1),), offset if inside else 0)
             rows.append(flat if inside else torch.zeros_like(flat))
         return super().__call__(input, weights, bias, old_h, torch.stack(rows))
+
+
+@fault("wide-offsets", "new_h|new_cell", defects=(12,))
+class ColumnOffsetsOf32Bits(Cell):
+    """Whether 64-bit offsets are needed is asked of the rows alone: columns of old_cell that lie far apart are lost."""
+
+    def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+        distance = old_cell.stride(1)
+        columns = [
+            column if number * distance < 2**31 else torch.zeros_like(column)
+            for number, column in enumerate(old_cell.unbind(1))
+        ]
+        return super().__call__(input, weights, bias, old_h, torch.stack(columns, dim=1) if columns else old_cell)

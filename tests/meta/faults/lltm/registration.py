@@ -124,3 +124,37 @@ def autograd_below_autograd(input: Tensor, weights: Tensor, bias: Tensor, old_h:
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = torch.ops.lltm_faults.below(input, weights, bias, old_h, old_cell)
     return outputs
+
+
+@torch.library.custom_op("lltm_faults::gradients", mutates_args=())
+def _gradients(inputs: list[Tensor], cotangents: list[Tensor], wanted: list[bool]) -> list[Tensor]:
+    found = zip(OPERATOR.vjp(tuple(inputs), tuple(cotangents)), wanted, strict=True)
+    return [gradient.clone(memory_format=torch.contiguous_format) for gradient, asked in found if asked]
+
+
+@_gradients.register_fake
+def _(inputs: list[Tensor], cotangents: list[Tensor], wanted: list[bool]) -> list[Tensor]:
+    return [tensor.new_empty(tensor.shape) for tensor in inputs]
+
+
+class _ByOperator(torch.autograd.Function):
+    """Backward is an operator, which returns the gradients that are wanted."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Outputs:
+        ctx.save_for_backward(*inputs)
+        return _forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g_h: Tensor, g_c: Tensor) -> tuple[Tensor | None, ...]:
+        wanted = list(ctx.needs_input_grad)
+        found = iter(_gradients(list(ctx.saved_tensors), [g_h, g_c], wanted))
+        return tuple(next(found) if asked else None for asked in wanted)
+
+
+@fault("opcheck", "of opcheck failed for lltm_faults.gradients.*where input alone requires grad", dtype=torch.float64)
+def fake_of_every_gradient(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+    """The fake of backward returns all gradients, whichever are wanted."""
+    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
+    outputs: Outputs = _ByOperator.apply(input, weights, bias, old_h, old_cell)
+    return outputs
