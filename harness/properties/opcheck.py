@@ -4,9 +4,9 @@ Whatever is called by way of `torch.ops`, the function itself or something insid
 with its arguments, and is given to opcheck with them: the schema tells every mutation and alias, autograd is registered
 where it belongs, the fake tells what the kernel returns, and AOT autograd traces it with static and dynamic sizes.
 An operator that was called with inputs that require grad is checked with such inputs, without which opcheck says
-nothing of its derivative; what a backward calls is noted once more where one input alone requires grad. And since
-opcheck compares a traced gradient with the eager one, and passes two equal wrong ones, outputs and gradients are held
-against the oracle too.
+nothing of its derivative; what a backward calls is noted again where one input alone requires grad, and where
+cotangents are transposed. And since opcheck compares a traced gradient with the eager one, and passes two equal wrong
+ones, outputs and gradients are held against the oracle too.
 
 An implementation that calls no operator of its own, plain torch or an autograd.Function, has nothing registered.
 """
@@ -51,7 +51,8 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     with warnings.catch_warnings():  # what torch warns of here, opcheck finds wrong
         warnings.simplefilter("ignore")
-        calls, of_one = _calls_of(subject, scenario), _calls_of(subject, replace(scenario, wanted=_one(subject)))
+        calls = _calls_of(subject, scenario)
+        others = {words: _calls_of(subject, other) for words, other in _others(subject, scenario).items()}
         if not calls.noted:
             raise NotApplicable("it calls no operator of its own: nothing is registered with torch.library")
         tally.run(scenario)
@@ -59,15 +60,21 @@ def check(subject: Subject) -> dict[str, Any]:
     for operator, noted in calls.noted.items():
         _opcheck(operator, noted, where)
         found[str(operator)] = "with inputs that require grad" if noted.tracked else "without grad"
-    for operator, noted in of_one.noted.items():
-        if not noted.tracked:  # a backward: what it returns depends on what is wanted
-            _opcheck(operator, noted, f"where {', '.join(_one(subject))} alone requires grad {where}")
+    for words, of_other in others.items():
+        for operator, noted in of_other.noted.items():
+            if not noted.tracked:
+                _opcheck(operator, noted, f"{words} {where}")
     return {**tally.figures(), "operators": found, "checks": CHECKS}
 
 
-def _one(subject: Subject) -> tuple[str, ...]:
-    """The first input that may require grad."""
-    return tuple(arg.name for arg in subject.operator.inputs if arg.differentiable)[:1]
+def _others(subject: Subject, scenario: Scenario) -> dict[str, Scenario]:
+    """Calls with another backward: what it returns depends on what is wanted, and its strides may on cotangents."""
+    first = next(arg.name for arg in subject.operator.inputs if arg.differentiable)
+    transposed = tuple((arg.name, "transposed") for arg in subject.operator.outputs)
+    return {
+        f"where {first} alone requires grad": replace(scenario, wanted=(first,)),
+        "with transposed cotangents": replace(scenario, cotangents=transposed),
+    }
 
 
 def _calls_of(subject: Subject, scenario: Scenario) -> _Calls:

@@ -243,7 +243,7 @@ class _Session:
         def built(ok: bool, log: str) -> None:
             _must_build(job.id)(ok, log)
             candidate = _in_library(f"the unmutated {host}", host, self._workshop.library(job))
-            self._hall.judge(candidate, self.account.hearings, lambda outcome, _: self.account.honest.append(outcome))
+            self._hall.judge(candidate, self._hearings(host), lambda outcome, _: self.account.honest.append(outcome))
 
         self._hall.build(job, built)
 
@@ -277,7 +277,12 @@ class _Session:
                 self._build(case, later[0])
             self._progress(case, outcome)
 
-        self._hall.judge(candidate, self.account.hearings, judged)
+        self._hall.judge(candidate, self._hearings(host), judged)
+
+    def _hearings(self, host: str) -> list[Hearing]:
+        """What is asked of a backend: hostile calls too where it is compiled, and all properties are asked."""
+        hostile = self._workshop.is_compiled(host) and not self._options.properties
+        return [*self.account.hearings, *([court.HOSTILE] if hostile else [])]
 
     def _controls(self, seed: int) -> None:
         def judged(outcome: Outcome, trial: Trial) -> None:
