@@ -118,7 +118,8 @@ def _without_storage(tensor: Tensor, number: int) -> Tensor:
     if tensor.numel() == 0:
         raise Impossible
     other = tensor.clone()
-    other.untyped_storage().resize_(0 if number % 2 else other.untyped_storage().nbytes() // 2)
+    whole = other.untyped_storage().nbytes()
+    other.untyped_storage().resize_((0, whole // 2, whole - other.element_size())[number % 3])
     return other
 
 

@@ -74,7 +74,9 @@ class Hearing:
         return round(math.log(max(self.cost, 0.004) / 0.004, 4)), str(self.dtype), self.property
 
 
-#: What is asked of compiled code last: hostile calls, as `nox -s fuzz` makes them, for so many seconds.
+#: What is asked of compiled code alone, last: opcheck, which finds nothing in the honest Python backend, and hostile
+#: calls, as `nox -s fuzz` makes them, for so many seconds.
+OPCHECK = Hearing(torch.float64, "opcheck", 1.0)
 HOSTILE, HOSTILE_SECONDS = Hearing(torch.float32, FUZZ.name, 1.0), 6.0
 
 

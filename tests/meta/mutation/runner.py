@@ -280,9 +280,9 @@ class _Session:
         self._hall.judge(candidate, self._hearings(host), judged)
 
     def _hearings(self, host: str) -> list[Hearing]:
-        """What is asked of a backend: hostile calls too where it is compiled, and all properties are asked."""
-        hostile = self._workshop.is_compiled(host) and not self._options.properties
-        return [*self.account.hearings, *([court.HOSTILE] if hostile else [])]
+        """What is asked of a backend; more where it is compiled, and all properties are asked."""
+        more = self._workshop.is_compiled(host) and not self._options.properties
+        return [*self.account.hearings, *([court.OPCHECK, court.HOSTILE] if more else [])]
 
     def _controls(self, seed: int) -> None:
         def judged(outcome: Outcome, trial: Trial) -> None:
