@@ -8,7 +8,6 @@ nothing is said of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +79,9 @@ def first_divergence(subject: Subject, scenario: Scenario) -> str:
     for number, name in enumerate(steps):
         if right[name]:
             continue
-        for distance, operation in _nearest(others, steps[name]):
+        attempt = _nearest(others, steps[name])
+        if attempt:
+            distance, operation = attempt
             off = f"off by {distance:.2g} of its size"
             return "; ".join([*words, f"{name} is the first step that comes out wrong: {operation} gives it, {off}"])
         if number > last:  # before the last that is right, it was only not shown
@@ -106,8 +107,8 @@ def _holds(value: Tensor, envelope: Envelope) -> bool:
     return value.shape == envelope.exact.shape and compare(value, envelope).holds
 
 
-def _nearest(seen: list[_Seen], envelope: Envelope) -> Iterator[tuple[float, str]]:
-    """The distance of the nearest attempt at a step, in parts of the step's size, and what made it; nothing if none."""
+def _nearest(seen: list[_Seen], envelope: Envelope) -> tuple[float, str] | None:
+    """The distance of the nearest attempt at a step, in parts of the step's size, and what made it; None if none."""
     exact = envelope.exact.masked_fill(~envelope.usable, 0.0)
     size = float(torch.linalg.vector_norm(exact))
     fitting = [one for one in seen if one.value.shape == exact.shape and not one.is_view]
@@ -117,5 +118,4 @@ def _nearest(seen: list[_Seen], envelope: Envelope) -> Iterator[tuple[float, str
         for error, one in zip(errors, fitting, strict=True)
         if size > 0
     ]
-    near = [found for found in distances if found[0] < _NEAR]
-    yield from [min(near)] if near else []
+    return min((found for found in distances if found[0] < _NEAR), default=None)

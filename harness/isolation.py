@@ -133,7 +133,7 @@ class Isolation:
                     return self._connection.recv(), ""
             if not self._process.is_alive():
                 self._process.join()
-                ended = _how(self._process.exitcode)
+                ended = how(self._process.exitcode)
                 self._process = None
                 return None, ended
             if memory is not None and self._resident() > memory:
@@ -148,7 +148,8 @@ class Isolation:
         return 0
 
 
-def _how(exitcode: int | None) -> str:
+def how(exitcode: int | None) -> str:
+    """How a process ended, after its name: by which signal, or with which code."""
     if exitcode is not None and exitcode < 0:
         return f"died of {signal.Signals(-exitcode).name}"
     return f"exited with code {exitcode}"

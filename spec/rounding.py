@@ -12,10 +12,10 @@ product or a sum over K terms also errs in its accumulator,
     fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
 where u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32. Any of its terms may
-underflow there, by eta_acc. The last term is for
-products that are computed in parts, each rounded to the dtype: input and state of a recurrent cell apart, say. The
-root of the sum of squares is the size that a partial sum of terms of random sign has. Operations that only
-move, select or compare data are exact, and are listed one by one in `MOVES`: an operation that nobody listed rounds.
+underflow there, by eta_acc. The last term is for products that are computed in parts, each rounded to the dtype: input
+and state of a recurrent cell apart, say. The root of the sum of squares is the size that a partial sum of terms of
+random sign has. Operations that only move, select or compare data are exact, and are listed one by one in `MOVES`: an
+operation that nobody listed rounds.
 
 What a reference computes in a block `with wide(...)` is rounded by u_acc in place of u: a contract says so which parts
 of it half types owe in float32.

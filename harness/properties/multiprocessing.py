@@ -33,6 +33,7 @@ from torch import Tensor
 
 from backends.base import CUDA
 from harness.errors import Failure, HarnessError, NotApplicable
+from harness.isolation import how
 from harness.judge import Property
 from harness.oracle import Expected, expected
 from harness.parity import Tally
@@ -132,7 +133,9 @@ def _answer_of_child(work: Callable[[], dict[str, Any]], where: str) -> dict[str
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     if not sent:
-        raise Failure(f"a forked child {_how(ended)} before it had answered, but should answer {where}")
+        raise Failure(
+            f"a forked child {how(os.waitstatus_to_exitcode(ended))} before it had answered, but should answer {where}"
+        )
     answer: dict[str, Any] = torch.load(io.BytesIO(sent), weights_only=True)
     if "error" in answer:
         raise HarnessError(f"in a forked child: {answer['error']}")
@@ -173,11 +176,6 @@ def _read(reading: int) -> bytes | None:
         if not part:
             return b"".join(parts)
         parts.append(part)
-
-
-def _how(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"died of {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 PROPERTY = Property("multiprocessing", "a forked child computes as its parent does, and disturbs nothing there", check)

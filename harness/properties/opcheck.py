@@ -52,9 +52,9 @@ def check(subject: Subject) -> dict[str, Any]:
     with warnings.catch_warnings():  # what torch warns of here, opcheck finds wrong
         warnings.simplefilter("ignore")
         calls = _calls_of(subject, scenario)
-        others = {words: _calls_of(subject, other) for words, other in _others(subject, scenario).items()}
         if not calls.noted:
             raise NotApplicable("it calls no operator of its own: nothing is registered with torch.library")
+        others = {words: _calls_of(subject, other) for words, other in _others(subject, scenario).items()}
         tally.run(scenario)
     found: dict[str, Any] = {}
     for operator, noted in calls.noted.items():

@@ -89,10 +89,10 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _factors(subject: Subject, scenario: Scenario) -> set[int]:
     """The places of the inputs that the reference multiplies as matrices."""
     call = realise(subject.operator, scenario, torch.float64)
-    with torch.no_grad(), _Watch(call.inputs) as watch:
+    watch = _Watch(call.inputs)
+    with torch.no_grad(), watch:
         subject.operator.forward(*call.inputs)
-    found: set[int] = watch.found
-    return found
+    return watch.found
 
 
 def _spread(values: Tensor, dim: int) -> Tensor:
