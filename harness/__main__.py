@@ -135,7 +135,7 @@ def _compute_sanitizer(arguments: argparse.Namespace) -> int:
         operators=tuple(arguments.operator), backends=tuple(arguments.backend), dtypes=tuple(arguments.dtype)
     )
     refuse_other_files("--output", arguments.output)
-    report = device_checks.run(selection, arguments.tool or device_checks.TOOLS)
+    report = device_checks.run(selection, arguments.tool or device_checks.TOOLS, arguments.jobs)
     report.write(arguments.output)
     tables.print_report(report, tables.console(sys.stdout))
     print(f"\nreport: {arguments.output}")
@@ -228,6 +228,7 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("operator", "backend", "dtype"):
         checks.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="as for judge")
     checks.add_argument("--tool", action="append", default=[], choices=device_checks.TOOLS, help="default: all four")
+    checks.add_argument("--jobs", type=option_values.whole(1), default=1, metavar="N", help="how many at a time")
     checks.add_argument("-o", "--output", type=Path, default=Path("reports/compute-sanitizer.json"), metavar="FILE")
     checks.set_defaults(run=_compute_sanitizer)
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -134,20 +135,25 @@ def program() -> str:
     return found
 
 
-def run(selection: Selection, tools: Sequence[str]) -> Report:
-    """Every place with CUDA sources under each tool. Raises Unavailable, UsageError."""
+def run(selection: Selection, tools: Sequence[str], jobs: int = 1) -> Report:
+    """Every place with CUDA sources under each tool, `jobs` of them at a time. Raises Unavailable, UsageError."""
     if not torch.cuda.is_available():
         raise Unavailable(f"no CUDA device on this machine (torch {torch.__version__})")
     found = [slot for slot in slots(replace(selection, devices=(CUDA,))) if _source(slot) is not None]
     if not found:
         raise UsageError("nothing to check: no backend with CUDA sources is among what was selected")
-    sanitizer, cells = program(), []
+    sanitizer = program()
+
+    def check(place: tuple[Slot, str]) -> Cell:
+        slot, tool = place
+        cell = _checked(sanitizer, slot, tool)
+        print(f"{cell.verdict:>12}  {slot.id}  {tool}", flush=True)
+        return cell
+
     for slot in found:
         slot.subject()  # builds it: a compiler under a tool would be slow
-        for tool in tools:
-            cells.append(_checked(sanitizer, slot, tool))
-            print(f"{cells[-1].verdict:>12}  {slot.id}  {tool}", flush=True)
-    return Report.of(cells)
+    with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
+        return Report.of(list(pool.map(check, [(slot, tool) for slot in found for tool in tools])))
 
 
 def _source(slot: Slot) -> CompiledOperator | None:

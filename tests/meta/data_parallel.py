@@ -1,7 +1,8 @@
-"""Train the LLTM module for one step on two processes: `python -m tests.meta.data_parallel FOLDER`.
+"""Train the LLTM module for one step on two processes: `python -m tests.meta.data_parallel FOLDER [cpu|cuda]`.
 
 Each process has one half of a batch, and writes what it found of each run to FOLDER/RANK.pt. The processes meet in a
-file of FOLDER and talk by gloo over the loopback interface, so there is no port that could be taken.
+file of FOLDER, so there is no port that could be taken, and talk by gloo over the loopback interface or, with a GPU for
+each, by NCCL. They are spawned here, or were started by torchrun.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
@@ -41,15 +43,31 @@ class HeardOnRankZero(LLTM):
         return outputs
 
 
-Way = Callable[..., nn.Module]
-WAYS: dict[str, Way] = {"ddp": DistributedDataParallel, "fsdp": fully_shard, "alone": lambda module: module}
+def _sharded(module: nn.Module) -> nn.Module:
+    """The module under FSDP2, on the device of its parameters: its own choice would be a GPU if there is one."""
+    mesh = init_device_mesh(next(module.parameters()).device.type, (WORLD,))
+    sharded: nn.Module = fully_shard(module, mesh=mesh)
+    return sharded
 
-#: By the name of a run: how the ranks work together, and the module.
-RIGHT: dict[str, tuple[str, Callable[[], LLTM]]] = {
-    f"{way} {backend}": (way, partial(LLTM, 4, 5, backend=backend))
-    for way in ("ddp", "fsdp")
-    for backend in ("python-manual-backward", "aten-cpp")
+
+Way = Callable[..., nn.Module]
+WAYS: dict[str, Way] = {"ddp": DistributedDataParallel, "fsdp": _sharded, "alone": lambda module: module}
+TALK = {"cpu": "gloo", "cuda": "nccl"}
+BACKENDS = {
+    "cpu": ("python-manual-backward", "aten-cpp"),
+    "cuda": ("python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor"),
 }
+
+
+def right(device: str) -> dict[str, tuple[str, Callable[[], LLTM]]]:
+    """By the name of a run: how the ranks work together, and the module."""
+    return {
+        f"{way} {backend}": (way, partial(LLTM, 4, 5, backend=backend))
+        for way in ("ddp", "fsdp")
+        for backend in BACKENDS[device]
+    }
+
+
 WRONG: dict[str, tuple[str, Callable[[], LLTM]]] = {
     "nobody averages": ("alone", partial(LLTM, 4, 5)),
     "ddp of a module that is heard on rank 0": ("ddp", partial(HeardOnRankZero, 4, 5)),
@@ -59,12 +77,13 @@ WRONG: dict[str, tuple[str, Callable[[], LLTM]]] = {
 
 def _whole(tensor: Tensor) -> Tensor:
     """A copy of all of it, on every rank, where each holds a shard."""
-    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().clone()
+    return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().cpu().clone()
 
 
-def _step(rank: int, way: Way, module: LLTM) -> dict[str, dict[str, Tensor]]:
+def _step(rank: int, way: Way, module: LLTM, device: str) -> dict[str, dict[str, Tensor]]:
     """Gradients and new values of the parameters after one step of SGD on this rank's half of the batch."""
-    call = realise(OPERATOR, SCENARIO, torch.float32)
+    call = realise(OPERATOR, SCENARIO, torch.float32, device)
+    module.to(device)
     rows = slice(rank * len(call.inputs[0]) // WORLD, (rank + 1) * len(call.inputs[0]) // WORLD)
     input, weights, bias, old_h, old_cell = call.inputs
     module.load_state_dict({"weights": weights, "bias": bias})
@@ -76,16 +95,23 @@ def _step(rank: int, way: Way, module: LLTM) -> dict[str, dict[str, Tensor]]:
     return {"gradients": gradients, "parameters": {name: _whole(p) for name, p in module.named_parameters()}}
 
 
-def work(rank: int, folder: Path) -> None:
+def work(rank: int, folder: Path, device: str) -> None:
     """All runs, as one of the two processes."""
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if device == "cuda":
+        torch.cuda.set_device(rank)
     meeting = f"file://{folder.resolve()}/meeting"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=WORLD, timeout=timedelta(seconds=120))
-    found = {name: _step(rank, WAYS[way], make()) for name, (way, make) in {**RIGHT, **WRONG}.items()}
+    wait = timedelta(seconds=120)
+    dist.init_process_group(TALK[device], init_method=meeting, rank=rank, world_size=WORLD, timeout=wait)
+    found = {name: _step(rank, WAYS[way], make(), device) for name, (way, make) in {**right(device), **WRONG}.items()}
     torch.save(found, folder / f"{rank}.pt")
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(work, (Path(sys.argv[1]),), WORLD)
+    where, what = Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "cpu"
+    if dist.is_torchelastic_launched():
+        work(int(os.environ["LOCAL_RANK"]), where, what)
+    else:
+        torch.multiprocessing.spawn(work, (where, what), WORLD)

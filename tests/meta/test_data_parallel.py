@@ -7,6 +7,8 @@ and not the sum is a factor of 2, which rounds nothing.
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +19,43 @@ from harness.oracle import expected
 from harness.scenario import realise
 from spec.lltm import OPERATOR
 from tests.meta.conftest import Run
-from tests.meta.data_parallel import RATE, RIGHT, SCENARIO, WORLD, WRONG
+from tests.meta.data_parallel import BACKENDS, RATE, SCENARIO, WORLD, WRONG, right
 
 NAMES = ("weights", "bias")
+RUNS = pytest.mark.parametrize(("where", "name"), [(where, name) for where in BACKENDS for name in right(where)])
+
+
+Ranks = list[dict[str, Any]]
+
+
+def _found(folder: Path, run: subprocess.CompletedProcess[str]) -> Ranks:
+    """What each process found of every run."""
+    assert run.returncode == 0, run.stdout + run.stderr
+    return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
 
 
 @pytest.fixture(scope="module")
-def ranks(python: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each process found of every run."""
+def on_cpu(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Ranks:
+    """Two processes that talk by gloo."""
     folder = tmp_path_factory.mktemp("ranks")
-    run = python("-m", "tests.meta.data_parallel", folder)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
+    return _found(folder, python("-m", "tests.meta.data_parallel", folder))
+
+
+@pytest.fixture(scope="module")
+def on_gpus(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Ranks:
+    """Two processes with a GPU each that talk by NCCL, started by torchrun."""
+    if torch.cuda.device_count() < WORLD:
+        pytest.skip(f"needs {WORLD} CUDA devices, and there are {torch.cuda.device_count()}")
+    folder = tmp_path_factory.mktemp("gpus")
+    torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={WORLD}")
+    return _found(folder, python(*torchrun, "-m", "tests.meta.data_parallel", folder, "cuda"))
+
+
+@pytest.fixture
+def ranks(request: pytest.FixtureRequest, where: str) -> Ranks:
+    """What each process found where the test asks."""
+    found: Ranks = request.getfixturevalue({"cpu": "on_cpu", "cuda": "on_gpus"}[where])
+    return found
 
 
 def _hold(found: dict[str, Any]) -> bool:
@@ -38,13 +65,13 @@ def _hold(found: dict[str, Any]) -> bool:
     return all(compare(WORLD * found["gradients"][name], measure.gradients[name]).holds for name in NAMES)
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_gradients_are_those_of_the_whole_batch(ranks: list[dict[str, Any]], name: str) -> None:
+@RUNS
+def test_gradients_are_those_of_the_whole_batch(ranks: Ranks, name: str) -> None:
     assert all(_hold(rank[name]) for rank in ranks)
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_after_a_step_both_ranks_have_the_same_parameters(ranks: list[dict[str, Any]], name: str) -> None:
+@RUNS
+def test_after_a_step_both_ranks_have_the_same_parameters(ranks: Ranks, name: str) -> None:
     first, second = (rank[name] for rank in ranks)
     inputs = realise(OPERATOR, SCENARIO, torch.float32).inputs
     before = dict(zip((arg.name for arg in OPERATOR.inputs), inputs, strict=True))
@@ -54,6 +81,6 @@ def test_after_a_step_both_ranks_have_the_same_parameters(ranks: list[dict[str, 
         assert torch.equal(first["parameters"][parameter], stepped)  # half of a gradient rounds nothing
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_gradients_that_are_not_are_noticed(ranks: list[dict[str, Any]], name: str) -> None:
+@pytest.mark.parametrize(("where", "name"), [(where, name) for where in BACKENDS for name in WRONG])
+def test_gradients_that_are_not_are_noticed(ranks: Ranks, name: str) -> None:
     assert not any(_hold(rank[name]) for rank in ranks)
