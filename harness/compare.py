@@ -9,8 +9,8 @@ dtype, a tensor must keep all four of
     gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)
 
 The last sees a scale error of one percent that no single element shows. It is asked of each named block too, one gate's
-rows of the weights say: in the whole, an error in one of them is diluted. u/2 is what the exp and tanh of different
-libraries may be biased by, which no number of elements averages away. f is `spec.rounding.underflow`.
+rows of the weights say: in the whole, an error in one of them is diluted. u/2 is what the last operation in the dtype
+may be biased by, which no number of elements averages away. f is `spec.rounding.underflow`.
 
 Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite; where
 an output is not used, a gradient may be anything there, since 0 * NaN may just as well never have been computed. Where

@@ -4,9 +4,12 @@ A fixed table of tolerances is too loose for one operator and too tight for anot
 how much its rounding errors can do. `Rounding` is a dispatch mode under which every arithmetic operation, evaluated
 in float64, returns what a unit with roundoff u could have returned:
 
-    fl(op(x)) = op(x) + (u |op(x)| + eta) xi,        xi uniform in [-1, 1], independent for each element
+    fl(op(x)) = op(x) + (u |op(x)| + eta) xi + u_acc op(x) beta,        xi and beta uniform in [-1, 1]
 
-with eta what may be lost to underflow, which is nothing where op(x) is 0: what is exactly at a kink stays there. A
+with xi independent for each element, and beta one number for all elements of an operation. eta is what may be lost to
+underflow, which is nothing where op(x) is 0: what is exactly at a kink stays there. beta is for what no number of
+elements averages away: the rounded reciprocal that a compiler multiplies by where a constant divides, an exp or rsqrt
+that is a unit in the last place high, or one value that many rows have in common and that is rounded alike in all. A
 product or a sum over K terms also errs in its accumulator,
 
     fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
@@ -177,6 +180,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         in_accumulator = self._accumulator * math.sqrt(terms)
         sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
         factors = [self._magnitudes(factor) for factor in args[-2:]] if func in PRODUCTS else []
+        common = self._accumulator * float(torch.empty(()).uniform_(-1, 1, generator=self._generator))
         # What returns a part of its argument must not change that.
         own = result.clone() if any(value.alias_info is not None for value in func._schema.returns) else result
         # Part by part, so that what is computed on the way stays in the cache.
@@ -190,7 +194,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 amplitude.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
             elif sums is not None:
                 amplitude.add_(sums[part], alpha=in_accumulator)
-            y.addcmul_(torch.empty_like(y).uniform_(-1, 1, generator=self._generator), amplitude)
+            error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude)
+            y.add_(error.add_(y, alpha=common))
         return own
 
 

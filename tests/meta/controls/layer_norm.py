@@ -121,3 +121,30 @@ class SumsOverHalves(Norm):
         half = rows.shape[-1] // 2
         total = rows[..., :half].sum(-1) + rows[..., half:].sum(-1)
         return (total / rows.shape[-1]).reshape(*total.shape, *(1 for _ in dims))
+
+
+@control(
+    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
+)
+class TimesARoundedReciprocal(Norm):
+    """Sums are multiplied by 1/N, rounded, as compilers divide by a constant: every mean is off in one direction."""
+
+    def mean(self, x: Tensor, dims: Dims) -> Tensor:
+        return self._share(x.sum(dims, keepdim=True), x, dims)
+
+    def variance(self, x: Tensor, mean: Tensor, dims: Dims) -> Tensor:
+        return self._share((x - mean).square().sum(dims, keepdim=True), x, dims)
+
+    def _share(self, total: Tensor, x: Tensor, dims: Dims) -> Tensor:
+        count = math.prod(x.shape[dim] for dim in dims)
+        return total * torch.tensor(1 / max(count, 1), dtype=x.dtype, device=x.device)
+
+
+@control(
+    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
+)
+class ReciprocalRootOneUnitHigh(Norm):
+    """1/sqrt is a unit in the last place high, half of what CUDA's rsqrtf may be: in constant rows, alike in all."""
+
+    def rstd(self, variance: Tensor, eps: float) -> Tensor:
+        return super().rstd(variance, eps) * (1 + torch.finfo(variance.dtype).eps)
