@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 #: Variants of one function that are compiled before Dynamo gives up: dtypes, layouts, sizes of 0 and 1, which inputs
 #: want a gradient, and their combinations. PyTorch's own limit is 8.
@@ -22,4 +24,10 @@ def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     # A compiled backward gives its saved tensors away by default, and raises where the graph is to be retained.
     torch._functorch.config.donated_buffer = False
     function: Callable[..., Any] = torch.compile(reference, fullgraph=True, dynamic=True)
-    return function
+
+    def call(*tensors: Tensor) -> Any:
+        # What is compiled would run on memory that a fake tensor does not have, and on CUDA end the context.
+        fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
+        return reference(*tensors) if fake else function(*tensors)
+
+    return call
