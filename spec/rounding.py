@@ -127,29 +127,37 @@ def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     return (tensor * 1).to(dtype)
 
 
-class Magnitudes:
-    """|A| and A^2 of the factors of products; computed once for parts of `constants`, which no run changes."""
+class Amplitudes:
+    """How far each operation of a run errs at most, for the runs after it: they differ in it by u times itself."""
 
-    def __init__(self, constants: Sequence[Tensor] = ()) -> None:
-        # They are held, so that no other tensor comes to have one of these addresses.
-        self._constants = {tensor.untyped_storage().data_ptr(): tensor for tensor in constants if tensor.numel() > 0}
-        self._known: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
+    #: Bytes that are held, products aside: theirs take two products more to compute.
+    _MOST = 2**28
 
-    def __call__(self, factor: Tensor) -> tuple[Tensor, Tensor]:
-        if factor.untyped_storage().data_ptr() not in self._constants:
-            return factor.abs(), factor.square()
-        key = (factor.data_ptr(), tuple(factor.shape), factor.stride())
-        if key not in self._known:
-            self._known[key] = factor.abs(), factor.square()
-        return self._known[key]
+    def __init__(self) -> None:
+        self._known: dict[int, Tensor] = {}
+        self._bytes = 0
+
+    def of(self, number: int, result: Tensor) -> Tensor | None:
+        """That of the operation with this number, unless it is not known or is of another shape."""
+        known = self._known.get(number)
+        return known if known is not None and known.shape == result.shape else None
+
+    def hold(self, number: int, amplitude: Tensor, product: bool) -> None:
+        """Remember it, if there is room."""
+        if product or self._bytes + amplitude.nbytes <= self._MOST:
+            self._known[number] = amplitude
+            self._bytes += amplitude.nbytes
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same thing."""
+    """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same thing.
 
-    def __init__(self, dtype: torch.dtype, seed: int, magnitudes: Magnitudes | None = None) -> None:
+    `amplitudes`, where the same is evaluated several times, are shared by all of them.
+    """
+
+    def __init__(self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._magnitudes = magnitudes or Magnitudes()
+        self._amplitudes, self._number = amplitudes, 0
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
         # float64 is evaluated in float64, which would round a perturbation below half a unit in the last place away.
         finest = 2 * UNIT_ROUNDOFF[torch.float64]
@@ -173,30 +181,43 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
+        number, self._number = self._number, self._number + 1
+        amplitude = self._amplitudes.of(number, result) if self._amplitudes else None
+        if amplitude is None:
+            amplitude = self._amplitude(func, result, args, kwargs)
+            if self._amplitudes:
+                self._amplitudes.hold(number, amplitude, func in PRODUCTS)
+        common = self._accumulator * float(torch.empty(()).uniform_(-1, 1, generator=self._generator))
+        # What returns a part of its argument must not change that.
+        own = result.clone() if any(value.alias_info is not None for value in func._schema.returns) else result
+        for part in _parts(own):
+            y = own[part]
+            error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude[part])
+            y.add_(error.add_(y, alpha=common))
+        return own
+
+    def _amplitude(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """What xi is multiplied by, for each element of the result."""
         unit, lost = self._wide if _region.depth else self._narrow
         terms = _terms(func, result, args)
         # Each term of an accumulator may underflow by itself, and all of them in one direction.
         lost += self._wide[1] * terms
         in_accumulator = self._accumulator * math.sqrt(terms)
         sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
-        factors = [self._magnitudes(factor) for factor in args[-2:]] if func in PRODUCTS else []
-        common = self._accumulator * float(torch.empty(()).uniform_(-1, 1, generator=self._generator))
-        # What returns a part of its argument must not change that.
-        own = result.clone() if any(value.alias_info is not None for value in func._schema.returns) else result
+        factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
+        amplitude = torch.empty_like(result)
         # Part by part, so that what is computed on the way stays in the cache.
-        for part in _parts(own):
-            y = own[part]
-            amplitude = y.abs().mul_(unit).add_(lost).masked_fill_(y == 0, 0.0)
+        for part in _parts(result):
+            y = result[part]
+            of_part = torch.abs(y, out=amplitude[part]).mul_(unit).add_(lost).masked_fill_(y == 0, 0.0)
             if factors:
                 (left, left_squared), (right, right_squared) = factors
                 both = part if right.dim() == 3 else ...
-                amplitude.add_(left[part] @ right[both], alpha=in_accumulator)
-                amplitude.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
+                of_part.add_(left[part] @ right[both], alpha=in_accumulator)
+                of_part.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
             elif sums is not None:
-                amplitude.add_(sums[part], alpha=in_accumulator)
-            error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude)
-            y.add_(error.add_(y, alpha=common))
-        return own
+                of_part.add_(sums[part], alpha=in_accumulator)
+        return amplitude
 
 
 def _parts(tensor: Tensor) -> Iterator[Any]:
@@ -282,7 +303,6 @@ def envelopes(
     alike: int = 1,
     exact: tuple[Tensor, ...] | None = None,
     honest: Sequence[tuple[Tensor, ...]] = (),
-    constants: Sequence[Tensor] = (),
 ) -> tuple[Envelope, ...]:
     """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
 
@@ -293,13 +313,11 @@ def envelopes(
     anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
 
     `honest` are further results that an implementation may return: they count as runs besides.
-
-    `constants` are tensors that `evaluate` reads and nobody changes: to name the inputs saves time, and nothing else.
     """
     if exact is None:
         exact = tuple(tensor.detach() for tensor in evaluate())
-    magnitudes = Magnitudes(constants)
-    runs = [list(_run(evaluate, Rounding(dtype, seed + number, magnitudes))) for number in range(RUNS)]
+    amplitudes = Amplitudes()
+    runs = [list(_run(evaluate, Rounding(dtype, seed + number, amplitudes))) for number in range(RUNS)]
     runs += [list(results) for results in honest]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
