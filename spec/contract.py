@@ -161,7 +161,8 @@ class Case:
     """Named sizes, with where they come from. Tests and benchmarks share them.
 
     `tags`: "size" cases are run by the sizes property, "small" ones by everything that differentiates
-    numerically, "benchmark" ones are timed, "large" ones need tens of gigabytes and an accelerator.
+    numerically, "benchmark" ones are timed, "large" ones need tens of gigabytes and an accelerator. "grid" beside
+    "size" says that the case is there for blocks and grids of threads: where there are none, one dtype runs it.
     """
 
     name: str

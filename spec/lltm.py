@@ -174,7 +174,8 @@ def _case(name: str, batch: int, features: int, state: int, origin: str, *tags: 
 
 _GATES = (("input_gate", "state_size"), ("output_gate", "state_size"), ("candidate", "state_size"))
 _X = (("old_h", "state_size"), ("input", "input_features"))
-_TAIL_STATES = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
+_TAIL_STATES = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257)
+_BLOCK_STATES = (1023, 1024, 1025)
 
 OPERATOR = Operator(
     name="lltm",
@@ -209,7 +210,8 @@ OPERATOR = Operator(
         _case("no-rows", 0, 3, 4, "the last, empty batch of a data loader", "size"),
         _case("no-rows-no-features", 0, 0, 4, "both empty", "size"),
         *(_case(f"state-{size}", 3, 5, size, "tail of a vector, a warp or a block", "size") for size in _TAIL_STATES),
-        _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size"),
+        *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "grid") for size in _BLOCK_STATES),
+        _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),
         _case("more-than-2^31", 2**20 + 3, 0, 700, "3*batch*state_size above 2^31 elements", "large"),
     ),
     families=(

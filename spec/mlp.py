@@ -168,7 +168,8 @@ def _case(name: str, batch: int, features: int, hidden: int, outputs: int, origi
     return Case(name, sizes, origin, frozenset(tags))
 
 
-_TAIL_HIDDEN = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025)
+_TAIL_HIDDEN = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257)
+_BLOCK_HIDDEN = (1023, 1024, 1025)
 
 OPERATOR = Operator(
     name="mlp",
@@ -204,7 +205,8 @@ OPERATOR = Operator(
             _case(f"hidden-{size}", 3, 5, size, 2, "tail of a vector, a warp or a block", "size")
             for size in _TAIL_HIDDEN
         ),
-        _case("batch-70000", 70000, 2, 3, 2, "more rows than gridDim.y can hold (65535)", "size"),
+        *(_case(f"hidden-{size}", 3, 5, size, 2, "around the largest block", "size", "grid") for size in _BLOCK_HIDDEN),
+        _case("batch-70000", 70000, 2, 3, 2, "more rows than gridDim.y can hold (65535)", "size", "grid"),
         _case("more-than-2^31", 2**20 + 3, 2, 2100, 2, "batch*hidden_size above 2^31 elements", "large"),
     ),
     families=(
