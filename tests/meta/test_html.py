@@ -81,7 +81,7 @@ def test_committed_examples_show_the_committed_records() -> None:
     for example, record in EXAMPLES.items():
         text = (ROOT / example).read_text()
         _hold(text, Report.read(ROOT / record))
-        assert len(text.encode()) < 1_000_000
+        assert len(text.encode()) < 1_500_000, "250 bytes a cell, and what the speed of a bench takes"
 
 
 def _hold(text: str, report: Report) -> None:
