@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import torch
 
+from harness import gpus, progress
 from harness import judge as court
-from harness import progress
 from harness.drawing import PLAN
 from harness.errors import HarnessError
 from harness.isolation import Isolation, Limits
@@ -32,6 +32,7 @@ from harness.recorder import Recorder
 from harness.report import jsonable
 from harness.subject import told
 
+gpus.take_turns()  # before anything asks CUDA
 all_properties()  # imports them, so that they are bound with the rest
 court.bind()
 

@@ -144,6 +144,9 @@ class Draw:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64) * (high - low) + low
 
 
+#: Rules of an operator under torch.autocast.
+LOWER, FLOAT32 = "lower", "float32"
+
 #: The phases of a call that are timed apart.
 FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forward+backward")
 
@@ -231,6 +234,10 @@ class Operator:
     implementation as this form does. The first form is the operator itself, `forms` holds the others, and a property
     holds where it holds in every form. `refusals` are wrong calls that cannot be made by spoiling one tensor.
 
+    `autocast` is the rule under torch.autocast: `LOWER`, all floating tensors but float64 ones are cast to autocast's
+    dtype and the call is one in that dtype, as for a matrix product; or `FLOAT32`, they are cast to float32, as for a
+    normalisation. Where it is empty, the contract has no rule, and nothing is asked.
+
     `flops` are the multiplications and additions of the matrix products of forward and of backward, as expressions over
     the sizes. Pointwise operations are not counted: they hide behind the bytes that they read and write.
     """
@@ -253,8 +260,13 @@ class Operator:
     refusals: tuple[Refusal, ...] = field(default=())
     flops: tuple[str, str] = ("0", "0")
     saved: tuple[TensorArg, ...] = field(default=())
+    autocast: str = ""
 
     def __post_init__(self) -> None:
+        if self.autocast not in ("", LOWER, FLOAT32):
+            raise ValueError(
+                f"autocast of {self.name} was {self.autocast!r}, but should be '', {LOWER!r} or {FLOAT32!r}"
+            )
         names = [form.form for form in self.every_form()]
         if len(set(names)) < len(names) or any(form.name != self.name or form.forms for form in self.forms):
             raise ValueError(f"the forms of {self.name} were {names}, but should have its name and differ in `form`")

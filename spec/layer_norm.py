@@ -41,7 +41,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spec.contract import Case, Draw, Family, Invariant, Operator, Refusal, Sizes, TensorArg
+from spec.contract import FLOAT32, Case, Draw, Family, Invariant, Operator, Refusal, Sizes, TensorArg
 from spec.rounding import stored, wide
 
 #: The default of PyTorch's signature.
@@ -311,6 +311,7 @@ def _operator(name: str, form: _Form, cases: tuple[Case, ...], forms: tuple[Oper
         forms=forms,
         inputs=_inputs(form),
         outputs=(TensorArg("output", form.shape),),
+        autocast=FLOAT32,
         forward=form.forward,
         vjp=form.vjp,
         intermediates=form.intermediates,

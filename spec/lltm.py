@@ -35,7 +35,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from spec.contract import Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
+from spec.contract import LOWER, Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
 
 
 def forward(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -174,8 +174,8 @@ def _case(name: str, batch: int, features: int, state: int, origin: str, *tags: 
 
 _GATES = (("input_gate", "state_size"), ("output_gate", "state_size"), ("candidate", "state_size"))
 _X = (("old_h", "state_size"), ("input", "input_features"))
-_TAIL_STATES = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257)
-_BLOCK_STATES = (1023, 1024, 1025)
+_TAIL_STATES = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1025)
+_BLOCK_STATES = (1023, 1024)
 
 OPERATOR = Operator(
     name="lltm",
@@ -195,6 +195,7 @@ OPERATOR = Operator(
         TensorArg("new_h", ("batch", "state_size")),
         TensorArg("new_cell", ("batch", "state_size")),
     ),
+    autocast=LOWER,
     forward=forward,
     vjp=vjp,
     intermediates=intermediates,

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from spec import lltm
-from spec.contract import Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
+from spec.contract import LOWER, Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
 
 State = tuple[Tensor, Tensor]
 
@@ -173,6 +173,7 @@ OPERATOR = Operator(
         TensorArg("h", ("steps", "batch", "state_size")),
         TensorArg("c_T", ("batch", "state_size")),
     ),
+    autocast=LOWER,
     forward=forward,
     vjp=vjp,
     intermediates=intermediates,

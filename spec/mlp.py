@@ -35,7 +35,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from spec.contract import Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
+from spec.contract import LOWER, Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
 
 
 def forward(
@@ -168,8 +168,8 @@ def _case(name: str, batch: int, features: int, hidden: int, outputs: int, origi
     return Case(name, sizes, origin, frozenset(tags))
 
 
-_TAIL_HIDDEN = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257)
-_BLOCK_HIDDEN = (1023, 1024, 1025)
+_TAIL_HIDDEN = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1025)
+_BLOCK_HIDDEN = (1023, 1024)
 
 OPERATOR = Operator(
     name="mlp",
@@ -181,6 +181,7 @@ OPERATOR = Operator(
         TensorArg("output_bias", ("output_size",), scale="0.5"),
     ),
     outputs=(TensorArg("output", ("batch", "output_size")),),
+    autocast=LOWER,
     forward=forward,
     vjp=vjp,
     unspecified=unspecified,

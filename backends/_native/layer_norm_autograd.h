@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "autocast.h"
 #include "autograd.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -244,6 +245,15 @@ inline Tensor layer_norm_autograd(const Tensor& input, c10::SymIntArrayRef norma
   return layer_norm(input, normalized_shape, weight, bias, eps);
 }
 
+/// layer_norm under autocast: in float32, as spec/layer_norm.py has it.
+template <c10::DeviceType device>
+Tensor layer_norm_autocast(const Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
+                           const OptionalTensor& bias, double eps) {
+  static const auto op = find_operator<decltype(layer_norm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::layer_norm");
+  const AutocastOff off = cast_to_float32(device);
+  return op.call(off.cast(input), normalized_shape, off.cast(weight), off.cast(bias), eps);
+}
+
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
   m.def(
       "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> "
@@ -264,6 +274,14 @@ TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("layer_norm", &layer_norm);
   m.impl("layer_norm_forward", &layer_norm_forward);
   m.impl("layer_norm_backward", &layer_norm_backward);
+}
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) {
+  m.impl("layer_norm", &layer_norm_autocast<c10::DeviceType::CPU>);
+}
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) {
+  m.impl("layer_norm", &layer_norm_autocast<c10::DeviceType::CUDA>);
 }
 
 TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "autocast.h"
 #include "autograd.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -193,6 +194,15 @@ inline std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tenso
   return lltm(input, weights, bias, old_h, old_cell);
 }
 
+/// lltm under autocast: in the dtype of autocast, as spec/lltm.py has it.
+template <c10::DeviceType device>
+std::tuple<Tensor, Tensor> lltm_autocast(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                         const Tensor& old_h, const Tensor& old_cell) {
+  static const auto op = find_operator<decltype(lltm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm");
+  const AutocastOff off = cast_to_lower(device);
+  return op.call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(old_h), off.cast(old_cell));
+}
+
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
   m.def(
       "lltm(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell) -> (Tensor new_h, "
@@ -214,6 +224,10 @@ TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("lltm_forward", &lltm_forward);
   m.impl("lltm_backward", &lltm_backward);
 }
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) { m.impl("lltm", &lltm_autocast<c10::DeviceType::CPU>); }
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) { m.impl("lltm", &lltm_autocast<c10::DeviceType::CUDA>); }
 
 TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
   m.impl("lltm_forward", &lltm_forward_meta);

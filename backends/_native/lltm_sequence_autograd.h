@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "autocast.h"
 #include "autograd.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -270,6 +271,15 @@ inline std::tuple<Tensor, Tensor> lltm_sequence_autograd(const Tensor& input, co
   return lltm_sequence(input, weights, bias, h0, c0);
 }
 
+/// lltm_sequence under autocast: in the dtype of autocast, as spec/lltm_sequence.py has it.
+template <c10::DeviceType device>
+std::tuple<Tensor, Tensor> lltm_sequence_autocast(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                  const Tensor& h0, const Tensor& c0) {
+  static const auto op = find_operator<decltype(lltm_sequence)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_sequence");
+  const AutocastOff off = cast_to_lower(device);
+  return op.call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(h0), off.cast(c0));
+}
+
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
   m.def("lltm_sequence(Tensor input, Tensor weights, Tensor bias, Tensor h0, Tensor c0) -> (Tensor h, Tensor c_T)",
         {at::Tag::pt2_compliant_tag});
@@ -288,6 +298,14 @@ TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("lltm_sequence", &lltm_sequence);
   m.impl("lltm_sequence_forward", &lltm_sequence_forward);
   m.impl("lltm_sequence_backward", &lltm_sequence_backward);
+}
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) {
+  m.impl("lltm_sequence", &lltm_sequence_autocast<c10::DeviceType::CPU>);
+}
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) {
+  m.impl("lltm_sequence", &lltm_sequence_autocast<c10::DeviceType::CUDA>);
 }
 
 TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "autocast.h"
 #include "autograd.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -193,6 +194,16 @@ inline Tensor mlp_autograd(const Tensor& input, const Tensor& hidden_weights, co
   return mlp(input, hidden_weights, hidden_bias, output_weights, output_bias);
 }
 
+/// mlp under autocast: in the dtype of autocast, as spec/mlp.py has it.
+template <c10::DeviceType device>
+Tensor mlp_autocast(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
+                    const Tensor& output_weights, const Tensor& output_bias) {
+  static const auto op = find_operator<decltype(mlp)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::mlp");
+  const AutocastOff off = cast_to_lower(device);
+  return op.call(off.cast(input), off.cast(hidden_weights), off.cast(hidden_bias), off.cast(output_weights),
+                 off.cast(output_bias));
+}
+
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
   m.def(
       "mlp(Tensor input, Tensor hidden_weights, Tensor hidden_bias, Tensor output_weights, Tensor output_bias) -> "
@@ -214,6 +225,10 @@ TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
   m.impl("mlp_forward", &mlp_forward);
   m.impl("mlp_backward", &mlp_backward);
 }
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) { m.impl("mlp", &mlp_autocast<c10::DeviceType::CPU>); }
+
+TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) { m.impl("mlp", &mlp_autocast<c10::DeviceType::CUDA>); }
 
 TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
   m.impl("mlp_forward", &mlp_forward_meta);

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
 from backends.base import PythonFunction
+from spec.layer_norm import OPERATOR
 
 
+@by_rule(OPERATOR)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

@@ -6,10 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.lltm import OPERATOR
 
 
+@by_rule(OPERATOR)
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the cell: (new_h, new_cell), each (batch, state_size)."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)

@@ -6,10 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.lltm_sequence import OPERATOR
 
 
+@by_rule(OPERATOR)
 def lltm_sequence(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
     """(h, c_T), of shapes (steps, batch, state_size) and (batch, state_size)."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.mlp import OPERATOR
 
 
+@by_rule(OPERATOR)
 def mlp(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:

@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
 from backends.base import PythonFunction
+from spec.layer_norm import OPERATOR
 
 
 class LayerNormFunction(torch.autograd.Function):
@@ -76,6 +78,7 @@ def _summed(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
     return tensor.sum(dims) if dims else tensor
 
 
+@by_rule(OPERATOR)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

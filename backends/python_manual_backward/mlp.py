@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.mlp import OPERATOR
 
@@ -57,6 +58,7 @@ class MLPFunction(torch.autograd.Function):
         )
 
 
+@by_rule(OPERATOR)
 def mlp(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:

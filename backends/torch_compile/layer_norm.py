@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
 from backends.base import PythonFunction
 from backends.torch_compile._compiled import compiled
+from spec.layer_norm import OPERATOR
 
 
 def _forward(input: Tensor, dimensions: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -27,6 +29,7 @@ def _forward(input: Tensor, dimensions: int, weight: Tensor | None, bias: Tensor
     return output.to(input.dtype)
 
 
+@by_rule(OPERATOR)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

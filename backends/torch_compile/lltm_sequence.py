@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from backends.torch_compile._compiled import compiled
 from spec.lltm_sequence import OPERATOR, forward
 
 
+@by_rule(OPERATOR)
 def lltm_sequence(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> tuple[Tensor, Tensor]:
     """(h, c_T), (steps, batch, state_size) and (batch, state_size)."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from backends.torch_compile._compiled import compiled
 from spec.mlp import OPERATOR, forward
 
 
+@by_rule(OPERATOR)
 def mlp(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:

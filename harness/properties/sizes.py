@@ -1,7 +1,7 @@
 """Outputs and gradients are right at every size that the contract names: empty, single, tails of vectors, many rows.
 
-The sizes that are there for a grid of threads are the largest, and take most of the time. On the CPU, which has none,
-they are asked in float32 alone; the figures say which were left out elsewhere.
+The sizes that are there for a grid of threads are among the largest, and take half of the time. On the CPU, which has
+none, they are asked in float32 alone; the figures say which were left out elsewhere.
 """
 
 from __future__ import annotations

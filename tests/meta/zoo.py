@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from backends._python.autocast import by_rule
 from harness.discovery import operator
 from harness.drawing import PLAN
 from harness.judge import Cell, judge
@@ -68,6 +69,15 @@ FAULTS: list[Fault] = []
 CONTROLS: list[Control] = []
 
 
+def _with_autocast(thing: Any, of: str) -> Any:
+    """The thing, bearing torch.autocast by the contract's rule: what lies about something else does not fail there."""
+    by = by_rule(operator(of))
+    if not inspect.isclass(thing):
+        return by(thing)
+    thing.__call__ = by(thing.__call__)  # type: ignore[operator]
+    return thing
+
+
 def _callable(thing: Any) -> Callable[..., Any]:
     made: Callable[..., Any] = thing() if inspect.isclass(thing) else thing
     return made
@@ -84,11 +94,12 @@ def fault(
     """Register a class (its instance is the implementation) or a function as a fault; `says` is a pattern."""
 
     def register(thing: Any) -> Any:
-        *_, operator, kind = thing.__module__.split(".")
+        *_, of, kind = thing.__module__.split(".")
         lie = inspect.cleandoc(thing.__doc__).splitlines()[0]
-        made = _callable(thing)
-        FAULTS.append(Fault(thing.__name__, operator, lie, kind, made, caught_by, says, dtype, defects, examples))
-        return thing
+        bearing = thing if caught_by == "autocast" else _with_autocast(thing, of)
+        made = _callable(bearing)
+        FAULTS.append(Fault(thing.__name__, of, lie, kind, made, caught_by, says, dtype, defects, examples))
+        return bearing
 
     return register
 
@@ -97,10 +108,11 @@ def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> 
     """Register a class or a function as a control. `gives_up` says which properties it does not hold, and why."""
     if thing is None:
         return lambda later: control(later, gives_up=gives_up)
-    operator = thing.__module__.partition(".controls.")[2].partition(".")[0]
+    of = thing.__module__.partition(".controls.")[2].partition(".")[0]
     truth = inspect.cleandoc(thing.__doc__).splitlines()[0]
-    CONTROLS.append(Control(thing.__name__, operator, truth, _callable(thing), gives_up or {}))
-    return thing
+    bearing = _with_autocast(thing, of)
+    CONTROLS.append(Control(thing.__name__, of, truth, _callable(bearing), gives_up or {}))
+    return bearing
 
 
 def load() -> None:

@@ -18,8 +18,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
 from backends.triton.fused.launch import Kernel, block_size, blocks, wide
+from spec.layer_norm import OPERATOR
 
 #: What tl.sum adds with: the interpreter knows it, and adds by numpy.
 _add = tl.standard._sum_combine
@@ -234,6 +236,7 @@ def _vjp(ctx: Any, grad: Tensor, _grad_mean: Tensor, _grad_rstd: Tensor) -> tupl
 _forward.register_autograd(_vjp, setup_context=_setup)
 
 
+@by_rule(OPERATOR)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 import triton.language as tl
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import check_arguments
 from backends.triton.fused.launch import Function, Kernel, block_size, blocks, wide
 from spec.lltm import OPERATOR
@@ -138,6 +139,7 @@ def _vjp(ctx: Any, grad_h: Tensor, grad_cell: Tensor) -> tuple[Tensor, Tensor]:
 _forward.register_autograd(_vjp, setup_context=_setup)
 
 
+@by_rule(OPERATOR)
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the cell: (new_h, new_cell), each (batch, state_size)."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 import triton.language as tl
 from torch import Tensor
 
+from backends._python.autocast import by_rule
 from backends.base import check_arguments
 from backends.triton.fused.launch import Kernel, block_size, blocks, wide
 from spec.mlp import OPERATOR
@@ -88,6 +89,7 @@ _forward.register_autograd(_vjp, setup_context=_setup_forward)
 _backward.register_autograd(_vjp_of_backward, setup_context=_setup_backward)
 
 
+@by_rule(OPERATOR)
 def mlp(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:

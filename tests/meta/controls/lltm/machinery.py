@@ -58,6 +58,7 @@ def checkpointed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, ol
         "inference-modes": "the graph that torch.jit.script has specialised for training saves its intermediates for "
         "backward wherever it is called, and inference mode forbids that",
         "compile": "torch.compile does not trace what torch.jit.script has compiled",
+        "autograd-hooks": "a checkpoint ends its second forward early by an exception, which TorchScript replaces",
     }
 )
 class Scripted:

@@ -1,0 +1,47 @@
+"""torch.autocast for an implementation in Python: the contract's rule, applied before anything else is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from spec.contract import LOWER, Operator
+
+#: Devices that autocast is asked about: of others, meta among them, PyTorch refuses to be asked.
+_DEVICES = ("cpu", "cuda")
+
+Implementation = TypeVar("Implementation", bound=Callable[..., Any])
+
+
+def by_rule(operator: Operator) -> Callable[[Implementation], Implementation]:
+    """Under autocast, cast the arguments as `operator.autocast` says, and call with autocast off.
+
+    Off, since operations that autocast casts one by one would change dtypes in the middle, and again in a backward
+    that runs inside of it. float64 tensors and those of another device stay as they are, as PyTorch does it. The casts
+    belong to the graph, so that a gradient comes back in the dtype of its argument.
+    """
+
+    def wrap(function: Implementation) -> Implementation:
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            device = next((value.device.type for value in arguments if isinstance(value, Tensor)), "cpu")
+            if device not in _DEVICES or not torch.is_autocast_enabled(device):
+                return function(*arguments, **named)
+            dtype = torch.get_autocast_dtype(device) if operator.autocast == LOWER else torch.float32
+            cast = [_cast(value, dtype, device) for value in arguments]
+            cast_named = {name: _cast(value, dtype, device) for name, value in named.items()}
+            with torch.autocast(device, enabled=False):
+                return function(*cast, **cast_named)
+
+        return call  # type: ignore[return-value]
+
+    return wrap
+
+
+def _cast(value: Any, dtype: torch.dtype, device: str) -> Any:
+    eligible = isinstance(value, Tensor) and value.is_floating_point() and value.device.type == device
+    return value.to(dtype) if eligible and value.dtype != torch.float64 else value

@@ -1,0 +1,64 @@
+"""On CUDA nothing waits: forward and backward return while the GPU is still busy with what was queued before them.
+
+A hidden synchronisation, by `.item()`, a copy to the host or cudaDeviceSynchronize, gives right values and costs a
+training step the overlap of host and GPU. So the stream sleeps when the operator is called: an event recorded behind
+the sleep must not have been reached when the call returns. A host that was itself held up for as long looks the same,
+so only what waits in several attempts, each with a longer sleep, has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from backends.base import CUDA
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.oracle import expected
+from harness.parity import Tally
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+#: How long the stream sleeps in each attempt, in cycles: 0.1, 0.2 and 0.5 s at 2 GHz. A call takes far less.
+_CYCLES = (200_000_000, 400_000_000, 1_000_000_000)
+
+Result = TypeVar("Result")
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Forward, then backward, each behind a sleep; then their values."""
+    if subject.device != CUDA:
+        raise NotApplicable("a call on the CPU is done when it returns")
+    tally = Tally(subject)
+    scenario = smallest(subject.operator)
+    where = f"[{scenario.describe(subject.operator)}]"
+    measure = expected(subject.operator, scenario, subject.dtype)
+    call = subject.realise(scenario)
+    for _ in range(2):  # what is done once, and the blocks that the allocator has to fetch, are not at issue here
+        subject.gradients(call, subject.outputs(call, scenario), scenario)
+    outputs = _without_waiting(lambda: subject.outputs(call, scenario), "forward", where)
+    gradients = _without_waiting(lambda: subject.gradients(call, outputs, scenario), "backward", where)
+    tally.scenarios += 1
+    tally.hold_all(scenario, measure, outputs, gradients)
+    return tally.figures()
+
+
+def _without_waiting(run: Callable[[], Result], what: str, where: str) -> Result:
+    """The result of a call that returned before the GPU came to it. Raises Failure."""
+    for cycles in _CYCLES:
+        torch.cuda.synchronize()
+        behind = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
+        behind.record()
+        result = run()
+        if not behind.query():  # type: ignore[no-untyped-call]
+            return result
+    raise Failure(
+        f"{what} returned when the GPU had done all that was queued before it, but should not wait for it: "
+        f"no .item(), no copy to the host, no cudaDeviceSynchronize {where}"
+    )
+
+
+PROPERTY = Property("no-waiting", "forward and backward do not wait for the GPU", check)

@@ -1,0 +1,61 @@
+"""On CUDA, torch.compile(mode="reduce-overhead") replays forward and backward as CUDA graphs, and they are right.
+
+That mode captures what Inductor compiled into graphs that share one pool of memory, and replays them: an operator whose
+result depends on a pointer of its first call, or on something that the host computed then, is right the first time and
+wrong the third. So each call has values of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from backends.base import CUDA
+from harness.errors import Failure, NotApplicable
+from harness.judge import Property
+from harness.parity import Tally
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+#: Calls: the first compiles, the second captures, the others replay.
+_CALLS = 5
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Several calls with other values each, forward and backward."""
+    if subject.device != CUDA:
+        raise NotApplicable("CUDA graphs exist on the device cuda only")
+    if subject.dtype != torch.float32:
+        raise NotApplicable("what is captured is the same code in every dtype; it is judged in float32")
+    import torch._functorch.config as aot_config  # here: torch.compile takes seconds to import
+
+    tally = Tally(subject)
+    scenario = smallest(subject.operator)
+    torch.compiler.reset()
+    try:
+        # Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch
+        # warns of while it traces is not the candidate's doing.
+        with warnings.catch_warnings(), aot_config.patch(donated_buffer=False):
+            warnings.simplefilter("ignore")
+
+            def eager(*inputs: Any) -> Any:  # torch.compile takes no partial and no instance of a class
+                return subject.function(*inputs)
+
+            function = torch.compile(eager, fullgraph=True, mode="reduce-overhead")
+            tally.subject = replace(subject, function=function)
+            for number in range(_CALLS):
+                torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+                try:
+                    tally.run(replace(scenario, seed=scenario.seed + number))
+                except Failure as failure:
+                    # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                    raise Failure(f'under torch.compile(mode="reduce-overhead"), call {number}, {failure}') from failure
+    finally:
+        torch.compiler.reset()
+    return {**tally.figures(), "calls": _CALLS}
+
+
+PROPERTY = Property("reduce-overhead", "torch.compile may replay forward and backward as CUDA graphs", check)
