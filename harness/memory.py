@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
 import torch
+
+#: How often the bytes on a GPU are looked at until two looks agree, and the seconds in between.
+_LOOKS, _PAUSE = 20, 0.01
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -50,7 +54,14 @@ def in_use(device: torch.device) -> int:
     if device.type != "cuda":
         return on_host()
     torch.cuda.synchronize(device)
-    return torch.cuda.memory_allocated(device)
+    # Autograd's thread of a GPU lets go of what it worked on last a little after backward has returned.
+    found = torch.cuda.memory_allocated(device)
+    for _ in range(_LOOKS):
+        time.sleep(_PAUSE)
+        before, found = found, torch.cuda.memory_allocated(device)
+        if found == before:
+            break
+    return found
 
 
 @contextmanager

@@ -139,12 +139,15 @@ def _live_layer(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
     return _biased_by(16.0, slice(None), sizes, draw)
 
 
-def _non_finite(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
-    """NaN, +inf and -inf in the first rows of the input; all other rows stay ordinary."""
+def _non_finite(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
+    """NaN, +inf and -inf in the first rows of the input; all other rows stay ordinary.
+
+    In bfloat16 no -inf: a product there may multiply the tail of a row by 0 in the next one, see `spec.lltm`.
+    """
     tensors = OPERATOR.ordinary(sizes, draw)
     features = sizes["input_features"]
     for row, value in zip(range(sizes["batch"]), (float("nan"), float("inf"), -float("inf")), strict=False):
-        if features:
+        if features and not (dtype == torch.bfloat16 and value == -float("inf")):
             tensors["input"][row, row % features] = value
     return tensors
 

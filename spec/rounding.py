@@ -264,6 +264,13 @@ class Block:
         """That part of a tensor."""
         return tensor.narrow(self.dim, self.begin, self.length)
 
+    def within(self, values: Tensor, part: Any) -> Tensor:
+        """That part of a tensor of which `values` are `part`, `...` or a slice of its rows."""
+        if part is ... or self.dim != 0:
+            return self.narrowed(values)
+        begin = max(self.begin - part.start, 0)
+        return values[begin : max(self.begin + self.length - part.start, 0)]
+
     def of(self, tensor: Tensor) -> Tensor:
         """That part of a tensor, flat."""
         return self.narrowed(tensor).flatten()
@@ -352,26 +359,37 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     everything = y.numel() == exact.numel()
     known = exact if everything else exact.masked_fill(~usable, 0.0)
     powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
-    mean_square, sigma, largest, rms = torch.zeros_like(y), torch.zeros(()).double(), 0.0, 0.0
-    gains = [0.0] * len(powers)
-    everywhere, along = torch.empty_like(known), torch.empty_like(known)
-    for number, run in enumerate(runs):
-        torch.sub(run, exact, out=everywhere)
-        if not everything:
-            everywhere.masked_fill_(~usable, 0.0)
-        error = chosen(everywhere, usable)
-        # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this distribution.
-        # An honest result counts as a run, but unsquared: it may differ where a square is 0.
-        if number < RUNS:
-            mean_square.addcmul_(error, error, value=1 / RUNS)
-        elif number < len(runs) - 1:
-            sigma = torch.maximum(sigma, error.abs() / math.sqrt(RUNS))
-        least, most = torch.aminmax(error)
-        largest = max(largest, -float(least), float(most))
-        rms = max(rms, math.sqrt(float(torch.dot(error, error)) / error.numel()))
-        torch.mul(everywhere, known, out=along)
-        for k, part in enumerate((along, *(block.narrowed(along) for block in blocks))):
-            gains[k] = max(gains[k], abs(float(part.sum())) / powers[k] if powers[k] > 0 else 0.0)
-    whole, *of_blocks = gains
+    mean_square, sigma, largest = (
+        torch.zeros_like(exact),
+        torch.zeros_like(exact) if len(runs) > RUNS + 1 else None,
+        0.0,
+    )
+    squares, along_y = [0.0] * len(runs), [[0.0] * len(powers) for _ in runs]
+    # Part by part, all runs of a part at a time: a tensor of some megabytes is read once, and not once a step.
+    for part in _parts(exact):
+        values, there = known[part], usable[part]
+        for number, run in enumerate(runs):
+            error = run[part] - exact[part]
+            if not everything:
+                error.masked_fill_(~there, 0.0)
+            flat = error.reshape(-1)
+            least, most = torch.aminmax(flat)
+            largest = max(largest, -float(least), float(most))
+            squares[number] += float(torch.dot(flat, flat))
+            along = error * values
+            along_y[number][0] += float(along.sum())
+            for k, block in enumerate(blocks, start=1):
+                along_y[number][k] += float(block.within(along, part).sum())
+            # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this
+            # distribution. An honest result counts as a run, but unsquared: it may differ where a square is 0.
+            if number < RUNS:
+                mean_square[part].addcmul_(error, error, value=1 / RUNS)
+            elif sigma is not None and number < len(runs) - 1:
+                torch.maximum(sigma[part], error.abs_().div_(math.sqrt(RUNS)), out=sigma[part])
+    rms = math.sqrt(max(squares) / y.numel())
+    whole, *of_blocks = (
+        max(abs(sums[k]) for sums in along_y) / power if power > 0 else 0.0 for k, power in enumerate(powers)
+    )
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
-    return Envelope(dtype, exact, usable, torch.maximum(mean_square.sqrt_(), sigma), largest, rms, whole, found)
+    deviation = mean_square.sqrt_() if sigma is None else torch.maximum(mean_square.sqrt_(), sigma)
+    return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, found)

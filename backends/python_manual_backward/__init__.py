@@ -15,6 +15,8 @@ BACKEND = Backend(
     declared=(
         Declaration("compile", _TRACED, operator="lltm", device=CUDA, dtype=torch.float32),
         Declaration("compile", _TRACED, operator="layer_norm", device=CUDA, dtype=torch.float32),
+        Declaration("reduce-overhead", _TRACED, operator="lltm", device=CUDA, dtype=torch.float32),
+        Declaration("reduce-overhead", _TRACED, operator="layer_norm", device=CUDA, dtype=torch.float32),
     ),
     absent={"lltm_sequence": "a loop of its lltm is the same backward: see python_autograd for the loop"},
 )

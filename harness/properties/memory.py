@@ -38,6 +38,9 @@ from spec.contract import Sizes
 CALLS, BEFORE = 1000, 50
 #: Bytes that may stay of each call: fewer than the least tensor has.
 _LEFT = 8
+#: How often that many calls are made until nothing is left behind: threads of CUDA and of autograd keep some kilobytes
+#: of malloc's for later, once, where a leak grows each time.
+_ROUNDS = 3
 #: Bytes by which the larger of two batches must differ in what may be kept: malloc's rounding is nothing beside it.
 _GROWTH = 2**18
 #: How many times what the contract lists may be kept.
@@ -87,11 +90,14 @@ def _growth(subject: Subject, scenario: Scenario) -> str:
     call = subject.realise(scenario)
     for _ in range(BEFORE):
         _backward(subject.outputs(call, scenario), call)
-    before = _everywhere(subject)
-    for _ in range(CALLS):
-        _backward(subject.outputs(call, scenario), call)
-    grown = [now - then for now, then in zip(_everywhere(subject), before, strict=True)]
-    if max(grown) > _LEFT * CALLS:
+    for _ in range(_ROUNDS):
+        before = _everywhere(subject)
+        for _ in range(CALLS):
+            _backward(subject.outputs(call, scenario), call)
+        grown = [now - then for now, then in zip(_everywhere(subject), before, strict=True)]
+        if max(grown) <= _LEFT * CALLS:
+            break
+    else:
         raise Failure(
             f"{max(grown)} bytes more were in use after {CALLS} calls of forward and backward, but none should be: "
             f"{max(grown) / CALLS:.0f} bytes of each call are kept [{scenario.describe(subject.operator)}]"
