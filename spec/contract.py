@@ -164,8 +164,9 @@ class Case:
     """Named sizes, with where they come from. Tests and benchmarks share them.
 
     `tags`: "size" cases are run by the sizes property, "small" ones by everything that differentiates
-    numerically, "benchmark" ones are timed, "large" ones need tens of gigabytes and an accelerator. "grid" beside
-    "size" says that the case is there for blocks and grids of threads: where there are none, one dtype runs it.
+    numerically, "benchmark" ones are timed, "large" ones need tens of gigabytes and an accelerator. "block"
+    and "grid" beside "size" say what a case is there for: where threads form none, the sizes property leaves out the
+    first, and asks for the second in one dtype.
     """
 
     name: str

@@ -216,7 +216,7 @@ OPERATOR = Operator(
         _case("no-rows", 0, 3, 4, "the last, empty batch of a data loader", "size"),
         _case("no-rows-no-features", 0, 0, 4, "both empty", "size"),
         *(_case(f"state-{size}", 3, 5, size, "tail of a vector, a warp or a block", "size") for size in _TAIL_STATES),
-        *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "grid") for size in _BLOCK_STATES),
+        *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "block") for size in _BLOCK_STATES),
         _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),
         _case("more-than-2^31", 2**20 + 3, 0, 700, "3*batch*state_size above 2^31 elements", "large"),
     ),

@@ -209,7 +209,10 @@ OPERATOR = Operator(
             _case(f"hidden-{size}", 3, 5, size, 2, "tail of a vector, a warp or a block", "size")
             for size in _TAIL_HIDDEN
         ),
-        *(_case(f"hidden-{size}", 3, 5, size, 2, "around the largest block", "size", "grid") for size in _BLOCK_HIDDEN),
+        *(
+            _case(f"hidden-{size}", 3, 5, size, 2, "around the largest block", "size", "block")
+            for size in _BLOCK_HIDDEN
+        ),
         _case("batch-70000", 70000, 2, 3, 2, "more rows than gridDim.y can hold (65535)", "size", "grid"),
         _case("more-than-2^31", 2**20 + 3, 2, 2100, 2, "batch*hidden_size above 2^31 elements", "large"),
     ),

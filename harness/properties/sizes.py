@@ -1,7 +1,7 @@
 """Outputs and gradients are right at every size that the contract names: empty, single, tails of vectors, many rows.
 
-The sizes that are there for a grid of threads are among the largest, and take half of the time. On the CPU, which has
-none, they are asked in float32 alone; the figures say which were left out elsewhere.
+Sizes that are there for blocks and grids of threads are among the largest and take half the time. On the CPU, which has
+neither, those around a block are left out, and those beyond a grid are asked in float32 alone; the figures name them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.subject import Subject
 
 def check(subject: Subject) -> dict[str, Any]:
     """Outputs and gradients of every size."""
-    without = subject.device == CPU and subject.dtype != torch.float32
-    left_out = {case.name for case in tagged(subject.operator, "grid")} if without else set()
+    for_threads = ["block", *(["grid"] if subject.dtype != torch.float32 else [])] if subject.device == CPU else []
+    left_out = sorted(case.name for tag in for_threads for case in tagged(subject.operator, tag))
     asked = [scenario for scenario in of_sizes(subject.operator) if scenario.name not in left_out]
     figures = Tally(subject).run_all(asked)
-    return {**figures, "only_in_float32": sorted(left_out)} if left_out else figures
+    return {**figures, "left_out": left_out} if left_out else figures
 
 
 PROPERTY = Property("sizes", "right at batch 0, 1, 70000, features 0, and tails of 4, 32, 256, 1024", check)
