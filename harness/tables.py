@@ -23,6 +23,7 @@ VIEWS: dict[str, frozenset[str] | None] = {
     "parity": frozenset({"forward-parity", "vjp-parity"}),
     "integration": frozenset(
         {
+            "autocast",
             "autograd-hooks",
             "compile",
             "concurrent-threads",
@@ -35,8 +36,10 @@ VIEWS: dict[str, frozenset[str] | None] = {
             "inference-modes",
             "memory",
             "multiprocessing",
+            "no-waiting",
             "opcheck",
             "other-device",
+            "reduce-overhead",
         }
     ),
 }
