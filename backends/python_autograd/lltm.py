@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.lltm import OPERATOR
 

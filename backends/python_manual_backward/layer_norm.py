@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
+from backends.autocast import by_rule
 from backends.base import PythonFunction
 from spec.layer_norm import OPERATOR
 

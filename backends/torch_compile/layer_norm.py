@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
+from backends.autocast import by_rule
 from backends.base import PythonFunction
 from backends.torch_compile._compiled import compiled
 from spec.layer_norm import OPERATOR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from backends.torch_compile._compiled import compiled
 from spec.mlp import OPERATOR, forward

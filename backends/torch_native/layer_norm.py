@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
+from backends.autocast import by_rule
 from backends.base import PythonFunction
 from spec.layer_norm import OPERATOR
 

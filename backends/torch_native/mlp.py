@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from backends.base import PythonFunction, check_arguments
 from spec.mlp import OPERATOR
 

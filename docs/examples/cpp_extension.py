@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends.autocast import by_rule
 from backends.base import check_arguments
 from spec.lltm import OPERATOR
 
@@ -54,6 +55,7 @@ def _refuse(_ctx: Any, *_grads: Tensor) -> None:
 torch.library.register_autograd("my_extension::backward", _refuse)
 
 
+@by_rule(OPERATOR)
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the cell: products by PyTorch, the rest in one pass of C++."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)

@@ -4,10 +4,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from backends.autocast import by_rule
 from backends.base import check_arguments
 from spec.lltm import OPERATOR
 
 
+@by_rule(OPERATOR)  # under torch.autocast
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     """One step of the cell. It multiplies state and input apart, where the reference joins them first."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)  # or checks of your own, that name the argument

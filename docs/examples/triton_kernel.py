@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from backends.autocast import by_rule
 from backends.base import check_arguments
 from spec.mlp import OPERATOR
 
@@ -102,6 +103,7 @@ relu.register_autograd(_derivative, setup_context=_keep_output)
 relu_gradient.register_autograd(_second_derivative, setup_context=_keep_hidden)
 
 
+@by_rule(OPERATOR)
 def mlp(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:

@@ -31,7 +31,7 @@ from harness.subject import Subject
 from spec.contract import FLOAT32
 
 _NARROW = (torch.float16, torch.bfloat16)
-#: A power of 2 whose product with a cotangent of ordinary size is finite in float16.
+#: A power of 2 whose product with a cotangent of ordinary size is finite in either.
 _SCALE = 2.0**6
 #: One whose product with 16 times a cotangent is finite in no dtype that autocast leads to.
 _TOO_LARGE = 2.0**127
@@ -55,7 +55,7 @@ def check(subject: Subject) -> dict[str, Any]:
         )
         _run(tally, scenario, torch.float32, torch.float32, "with float32 inputs, backward in it,", inside=True)
         _run(tally, scenario, torch.float32, torch.float32, "switched off again inside of it", off=True)
-    if subject.dtype == torch.float16:
+    if subject.dtype in _NARROW:
         _scaled(tally, scenarios[0])
     return tally.figures()
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from harness.discovery import operator
 from harness.drawing import PLAN
 from harness.judge import Cell, judge

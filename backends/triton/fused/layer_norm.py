@@ -18,8 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from backends._python.autocast import by_rule
 from backends._python.layer_norm import check_layer_norm_arguments
+from backends.autocast import by_rule
 from backends.triton.fused.launch import Kernel, block_size, blocks, wide
 from spec.layer_norm import OPERATOR
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 import triton.language as tl
 from torch import Tensor
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from backends.base import check_arguments
 from backends.triton.fused.launch import Function, Kernel, block_size, blocks, wide
 from spec.lltm import OPERATOR

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import triton.language as tl
 from torch import Tensor
 
-from backends._python.autocast import by_rule
+from backends.autocast import by_rule
 from backends.base import check_arguments
 from backends.triton.fused.launch import Kernel, block_size, blocks, wide
 from spec.mlp import OPERATOR
