@@ -7,14 +7,14 @@ or a tensor that a candidate has touched.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from harness.compare import has_evidence
-from harness.scenario import Call, Scenario, realise
+from harness.scenario import CHANGING, Call, Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
 from spec.precise import precisely
 from spec.rounding import Block, Envelope, envelopes
@@ -47,8 +47,15 @@ class ByIdentity:
 
 def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:
     """The judgement's measure for one scenario. Gradients are of every differentiable input."""
-    # What is wanted does not change what is right, so scenarios that differ only in it share one entry.
-    return _expected(ByIdentity(operator), Scenario(**{**vars(scenario), "wanted": None, "name": ""}), dtype)
+    # What is wanted, and how a tensor lies in memory, does not change what is right: such scenarios share one entry.
+    values = replace(
+        scenario,
+        name="",
+        wanted=None,
+        layouts=tuple(pair for pair in scenario.layouts if pair[1] in CHANGING),
+        cotangents=tuple(pair for pair in scenario.cotangents if pair[1] in CHANGING),
+    )
+    return _expected(ByIdentity(operator), values, dtype)
 
 
 @lru_cache(maxsize=2048)

@@ -19,6 +19,8 @@ LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded"
 #: Kinds of cotangent: `ones` is what `.sum().backward()` sends, a scalar expanded with stride 0; for `missing` the
 #: output takes no part in the loss.
 COTANGENTS = ("normal", "ones", "transposed", "strided", "offset", "zero", "missing")
+#: Which of them are of other values; the others are of the same ones, elsewhere in memory.
+CHANGING = frozenset({"expanded", "ones", "zero", "missing"})
 
 _COTANGENT_SEED = 1_000_003
 
