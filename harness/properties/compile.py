@@ -12,7 +12,8 @@ one is let through, for an operator that has two ways, and every one is a figure
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -61,29 +62,47 @@ def with_more(scenario: Scenario, more: int) -> Scenario:
     return replace(scenario, name="larger" if more else scenario.name, sizes=tuple(sizes.items()))
 
 
-def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scenario]) -> int:
-    """Hold compiled calls against their oracles; how often the operator was compiled after the first time."""
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Dynamo without what it compiled before, and without a trace of what is compiled in here.
+
+    Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch warns of
+    while it traces is not the candidate's doing.
+    """
     import torch._functorch.config as aot_config  # here: torch.compile takes seconds to import
 
-    how = f"under torch.compile(fullgraph=True, dynamic={dynamic})"
-    tracer = _Tracer()
     torch.compiler.reset()
     try:
-        # Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch
-        # warns of while it traces is not the candidate's doing.
         with warnings.catch_warnings(), aot_config.patch(donated_buffer=False):
             warnings.simplefilter("ignore")
-            tally.subject = replace(subject, function=tracer.compiled(subject.function, dynamic))
-            for scenario in scenarios:
-                try:
-                    tally.run(scenario)
-                except Failure as failure:
-                    # Without its scenario: the script that would reproduce it calls the operator eagerly.
-                    raise Failure(f"{how}, {tracer.told() or failure}") from failure
-                if tracer.told():
-                    raise Failure(f"{how}, {tracer.told()} [{scenario.describe(subject.operator)}]")
+            yield
     finally:
         torch.compiler.reset()
+
+
+def plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same as a plain function: torch.compile takes no partial and no instance of a class."""
+
+    def eager(*inputs: Any) -> Any:
+        return function(*inputs)
+
+    return eager
+
+
+def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scenario]) -> int:
+    """Hold compiled calls against their oracles; how often the operator was compiled after the first time."""
+    how = f"under torch.compile(fullgraph=True, dynamic={dynamic})"
+    tracer = _Tracer()
+    with compiling():
+        tally.subject = replace(subject, function=tracer.compiled(subject.function, dynamic))
+        for scenario in scenarios:
+            try:
+                tally.run(scenario)
+            except Failure as failure:
+                # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                raise Failure(f"{how}, {tracer.told() or failure}") from failure
+            if tracer.told():
+                raise Failure(f"{how}, {tracer.told()} [{scenario.describe(subject.operator)}]")
     return tracer.graphs - 1
 
 
@@ -105,10 +124,7 @@ class _Tracer:
 
         backend = aot_autograd(fw_compiler=self._forward, bw_compiler=self._checked)
 
-        def eager(*inputs: Any) -> Any:  # torch.compile takes no partial and no instance of a class
-            return function(*inputs)
-
-        traced = torch.compile(eager, backend=backend, fullgraph=True, dynamic=dynamic)
+        traced = torch.compile(plain(function), backend=backend, fullgraph=True, dynamic=dynamic)
 
         def call(*inputs: Any) -> Any:
             try:

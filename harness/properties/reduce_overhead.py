@@ -7,7 +7,6 @@ wrong the third. So each call has values of its own.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
 from harness.judge import Property
 from harness.parity import Tally
+from harness.properties.compile import compiling, plain
 from harness.scenarios import smallest
 from harness.subject import Subject
 
@@ -30,31 +30,18 @@ def check(subject: Subject) -> dict[str, Any]:
         raise NotApplicable("CUDA graphs exist on the device cuda only")
     if subject.dtype != torch.float32:
         raise NotApplicable("what is captured is the same code in every dtype; it is judged in float32")
-    import torch._functorch.config as aot_config  # here: torch.compile takes seconds to import
-
     tally = Tally(subject)
     scenario = smallest(subject.operator)
-    torch.compiler.reset()
-    try:
-        # Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch
-        # warns of while it traces is not the candidate's doing.
-        with warnings.catch_warnings(), aot_config.patch(donated_buffer=False):
-            warnings.simplefilter("ignore")
-
-            def eager(*inputs: Any) -> Any:  # torch.compile takes no partial and no instance of a class
-                return subject.function(*inputs)
-
-            function = torch.compile(eager, fullgraph=True, mode="reduce-overhead")
-            tally.subject = replace(subject, function=function)
-            for number in range(_CALLS):
-                torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-                try:
-                    tally.run(replace(scenario, seed=scenario.seed + number))
-                except Failure as failure:
-                    # Without its scenario: the script that would reproduce it calls the operator eagerly.
-                    raise Failure(f'under torch.compile(mode="reduce-overhead"), call {number}, {failure}') from failure
-    finally:
-        torch.compiler.reset()
+    with compiling():
+        function = torch.compile(plain(subject.function), fullgraph=True, mode="reduce-overhead")
+        tally.subject = replace(subject, function=function)
+        for number in range(_CALLS):
+            torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
+            try:
+                tally.run(replace(scenario, seed=scenario.seed + number))
+            except Failure as failure:
+                # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                raise Failure(f'under torch.compile(mode="reduce-overhead"), call {number}, {failure}') from failure
     return {**tally.figures(), "calls": _CALLS}
 
 
