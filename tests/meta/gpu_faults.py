@@ -1,18 +1,11 @@
-"""Candidates that are wrong in ways that only a GPU shows, and an honest one. `test_gpu_faults.py` has them judged."""
+"""Candidates that are wrong in ways that only a GPU shows; `plain` is the honest one. `test_gpu_faults.py` asks."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from tests.meta.honest.lltm import Outputs, plain
-
-
-def honest(*inputs: Tensor) -> Outputs:
-    """The plain cell."""
-    return plain(*inputs)
+from tests.meta.honest.lltm import Outputs, plain, with_gradient
 
 
 def looks_at_a_value(*inputs: Tensor) -> Outputs:
@@ -21,21 +14,15 @@ def looks_at_a_value(*inputs: Tensor) -> Outputs:
     return plain(*inputs)
 
 
-class _WaitsInBackward(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, tensor: Tensor) -> Tensor:
-        return tensor.view_as(tensor)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
-        torch.cuda.synchronize()
-        return g
+def _wait(g: Tensor) -> Tensor:
+    torch.cuda.synchronize()
+    return g
 
 
 def waits_in_backward(*inputs: Tensor) -> Outputs:
     """Backward waits until the whole GPU is idle."""
     first, *rest = inputs
-    outputs: Outputs = plain(_WaitsInBackward.apply(first), *rest)
+    outputs: Outputs = plain(with_gradient(first, _wait), *rest)
     return outputs
 
 
@@ -53,16 +40,16 @@ def on_the_first_device(*inputs: Tensor) -> Outputs:
     return new_h.to(current), new_cell.to(current)
 
 
+_KEPT: list[Tensor] = []
+
+
 @torch.library.custom_op("lltm_gpu_faults::first_bias", mutates_args=())
 def _first_bias(bias: Tensor) -> Tensor:
-    """The bias of the first call by a copy through the host, which a graph replays as it was then."""
+    """The bias, which is kept; while a graph is captured, the one that was kept last, which it then replays."""
     if torch.cuda.is_current_stream_capturing():
         return _KEPT[-1].clone()
     _KEPT.append(bias.clone())
     return bias.clone()
-
-
-_KEPT: list[Tensor] = []
 
 
 @_first_bias.register_fake

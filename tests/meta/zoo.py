@@ -65,6 +65,9 @@ class Control:
         return f"{self.operator}-{self.name}"
 
 
+#: What a control gives up whose autograd.Function is written as before PyTorch 2.
+OLD_STYLE = {"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
+
 FAULTS: list[Fault] = []
 CONTROLS: list[Control] = []
 

@@ -9,14 +9,12 @@ from torch import Tensor
 
 from backends._python.layer_norm import check_layer_norm_arguments
 from tests.meta.honest.layer_norm import Dims, Norm
-from tests.meta.zoo import control
+from tests.meta.zoo import OLD_STYLE, control
 
 Optional = Tensor | None
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class Honest(Norm):
     """The honest normalisation that every fault is made from."""
 
@@ -110,9 +108,7 @@ def rounded_before_affine(
     return _affine(xhat, weight, bias, input.dtype)
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class SumsOverHalves(Norm):
     """A row's mean is that of its two halves, weighted by their lengths: another order of summation."""
 
@@ -123,9 +119,7 @@ class SumsOverHalves(Norm):
         return (total / rows.shape[-1]).reshape(*total.shape, *(1 for _ in dims))
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class TimesARoundedReciprocal(Norm):
     """Sums are multiplied by 1/N, rounded, as compilers divide by a constant: every mean is off in one direction."""
 
@@ -140,9 +134,7 @@ class TimesARoundedReciprocal(Norm):
         return total * torch.tensor(1 / max(count, 1), dtype=x.dtype, device=x.device)
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class ReciprocalRootOneUnitHigh(Norm):
     """1/sqrt is a unit in the last place high, half of what CUDA's rsqrtf may be: in constant rows, alike in all."""
 

@@ -7,12 +7,10 @@ from torch import Tensor
 from backends.base import check_arguments
 from spec.mlp import OPERATOR
 from tests.meta.honest.mlp import Network
-from tests.meta.zoo import control
+from tests.meta.zoo import OLD_STYLE, control
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class Honest(Network):
     """The honest network that every fault is made from."""
 

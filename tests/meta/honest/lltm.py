@@ -165,3 +165,11 @@ def plain(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell:
     """The cell in four lines of torch, which autograd differentiates; arguments are not checked."""
     z_i, z_o, z_k = F.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     return elementwise(z_i, z_o, z_k, old_cell)
+
+
+def with_gradient(tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """The same tensor, whose gradient is changed on its way back."""
+    passed = tensor.view_as(tensor)
+    if passed.requires_grad:
+        passed.register_hook(change)
+    return passed

@@ -7,12 +7,10 @@ from torch import Tensor
 from backends.base import check_arguments
 from spec.lltm import OPERATOR
 from tests.meta.honest.lltm import Cell, Outputs, elementwise, plain, rounded, wide
-from tests.meta.zoo import control
+from tests.meta.zoo import OLD_STYLE, control
 
 
-@control(
-    gives_up={"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
-)
+@control(gives_up=OLD_STYLE)
 class Honest(Cell):
     """The honest cell that every fault is made from."""
 
