@@ -85,7 +85,11 @@ class _Form:
         return tuple(range(-self.normalized, 0))
 
     def affine(self, tensors: Sequence[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """(weight, bias) out of the tensors that follow the input."""
+        """(weight, bias) out of the tensors that follow the input. Raises TypeError unless there are as many of them."""
+        wanted = self.weight + self.bias
+        if len(tensors) != wanted:
+            names = " and ".join(name for name in ("weight", "bias") if getattr(self, name)) or "nothing"
+            raise TypeError(f"layer_norm: {len(tensors)} tensors followed input, but {wanted} should: {names}")
         rest = iter(tensors)
         return (next(rest) if self.weight else None), (next(rest) if self.bias else None)
 
@@ -124,8 +128,9 @@ class _Form:
         return function(input, self.normalized_shape(input), weight, bias, *([self.eps] if self.passes_eps else []))
 
     def normalized_shape(self, input: Any) -> tuple[int, ...]:
-        """The last dimensions of the input, or something of their number where a wrong call passes no tensor."""
-        return tuple(input.shape[-self.normalized :]) if isinstance(input, Tensor) else (1,) * self.normalized
+        """The last dimensions of the input, or something of their number where a wrong call passes what has none."""
+        has_sizes = isinstance(input, Tensor) and not input.is_nested
+        return tuple(input.shape[-self.normalized :]) if has_sizes else (1,) * self.normalized
 
 
 def _summed(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:

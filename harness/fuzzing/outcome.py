@@ -1,8 +1,9 @@
 """What became of a hostile call: a clean refusal, a right answer, or something that should not be.
 
 A refusal is clean if it is an exception of the kinds that a caller expects, names an argument that is wrong, and is no
-internal error. An answer is right if the arguments, read as plain dense tensors, are a call of the contract, and the
-outputs keep their allowance; where the arguments are none, whatever is returned was accepted silently.
+internal error. Where a shape was spoilt, two arguments disagree, and either may be named. An answer is right if the
+arguments, read as plain dense tensors, are a call of the contract, and the outputs keep their allowance; where the
+arguments are none, whatever is returned was accepted silently.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ def judge_call(subject: Subject, call: HostileCall) -> str:
     try:
         results = subject.function(*values)
     except CANDIDATE_ERRORS as error:
-        _hold_clean(subject.operator, call, error, where)
+        _hold_clean(subject.operator, call, values, error, where)
         return REFUSED
     return _hold_right(subject, values, results, where)
 
 
-def _hold_clean(operator: Operator, call: HostileCall, error: BaseException, where: str) -> None:
+def _hold_clean(operator: Operator, call: HostileCall, values: Sequence[Any], error: BaseException, where: str) -> None:
     was = f"a hostile call raised {told(error)}"
     if not isinstance(error, _CLEAN):
         names = ", ".join(kind.__name__ for kind in _CLEAN)
@@ -52,12 +53,27 @@ def _hold_clean(operator: Operator, call: HostileCall, error: BaseException, whe
     if _INTERNAL.search(str(error)):
         raise Failure(f"{was}, but should refuse the argument before it comes to an internal error {where}")
     spoilt = [name for name, _, _ in call.spoilt]
+    spoilt += sorted(_disagreeing(operator, values, dict(call.sizes)) - set(spoilt))
     if call.arguments is not None:  # no single argument is wrong: the count is, or the first that is missing
         spoilt = [*(arg.name for arg in operator.inputs), "argument", "arguments", operator.name]
     if not spoilt:
         raise Failure(f"{was}, but is a right call {where}")
     if not any(re.search(rf"\b{re.escape(name)}\b", str(error)) for name in spoilt):
         raise Failure(f"{was}, but should name the argument {' or '.join(map(repr, spoilt))} {where}")
+
+
+def _disagreeing(operator: Operator, values: Sequence[Any], sizes: Sizes) -> set[str]:
+    """The arguments that share a size with one whose shape is not that of the contract."""
+    symbols = {
+        arg.name: {symbol for size in arg.shape for symbol in re.findall(r"[a-z_]+", size)} for arg in operator.inputs
+    }
+    return {
+        other.name
+        for arg, value in zip(operator.inputs, values, strict=False)
+        if isinstance(value, Tensor) and not value.is_nested and tuple(value.shape) != arg.shape_for(sizes)
+        for other in operator.inputs
+        if symbols[arg.name] & symbols[other.name]
+    }
 
 
 def _hold_right(subject: Subject, values: Sequence[Any], results: Any, where: str) -> str:

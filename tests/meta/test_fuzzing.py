@@ -210,6 +210,22 @@ def test_what_a_session_found_stays_mended(spoilt: tuple[str, str, int], grad: b
     assert judge_call(slot.subject(), HostileCall(SIZES, (spoilt,), grad=grad)) == REFUSED
 
 
+@pytest.mark.parametrize(
+    ("form", "spoilt", "arguments"),
+    [("rows", (), 1), ("rows", (("input", "nested", 0),), None), ("images", (("input", "flattened", 0),), None)],
+    ids=["too few tensors", "nested", "flattened"],
+)
+def test_a_form_that_reads_an_attribute_off_a_tensor_refuses_as_cleanly(
+    form: str, spoilt: tuple[tuple[str, str, int], ...], arguments: int | None
+) -> None:
+    """A StopIteration, an internal error of nested tensors, and a weight that disagrees with a spoilt input."""
+    (slot,) = slots(Selection(operators=("layer_norm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
+    subject = slot.subject().in_form(slot.operator.in_form(form))
+    sizes = dict.fromkeys(subject.operator.symbols(), 2)
+    call = HostileCall(tuple(sizes.items()), spoilt, arguments=arguments)
+    assert judge_call(subject, call) == REFUSED
+
+
 def test_a_crash_is_a_finding_with_the_call_that_made_it(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("import ctypes\n\ndef crashes(*inputs):\n    ctypes.string_at(0)\n")
     selection = Selection(candidates=(f"lltm={tmp_path}/k.py:crashes",), devices=("cpu",), dtypes=("float32",))
