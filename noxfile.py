@@ -106,7 +106,7 @@ def sanitize(session: nox.Session, where: str) -> None:
     if where == "cuda":
         run(session, "python", "-m", "harness", "compute-sanitizer", *session.posargs)
         return
-    judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor"]
+    judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
     options = [part for name in judged for part in ("--backend", name)]
     judge(session, "sanitize", "--sanitize", "--device", "cpu", "--device", "cuda-emulated", *options, env=_sanitized())
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from spec.contract import LOWER, Operator
+from spec.contract import FLOAT32, LOWER, Operator
 
 #: Devices that autocast is asked about: of others, meta among them, PyTorch refuses to be asked.
 _DEVICES = ("cpu", "cuda")
@@ -22,8 +22,14 @@ def by_rule(operator: Operator) -> Callable[[Implementation], Implementation]:
 
     Off, since operations that autocast casts one by one would change dtypes in the middle, and again in a backward
     that runs inside of it. float64 tensors and those of another device stay as they are, as PyTorch does it. The casts
-    belong to the graph, so that a gradient comes back in the dtype of its argument.
+    belong to the graph, so that a gradient comes back in the dtype of its argument. Raises ValueError for an operator
+    whose contract has no rule.
     """
+    if not operator.autocast:
+        raise ValueError(
+            f"operator {operator.name!r} has no rule for autocast in its contract, so by_rule has none to follow; "
+            f"leave it away, or set autocast={LOWER!r} or {FLOAT32!r} in the contract"
+        )
 
     def wrap(function: Implementation) -> Implementation:
         @wraps(function)

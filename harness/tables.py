@@ -39,6 +39,7 @@ VIEWS: dict[str, frozenset[str] | None] = {
             "no-waiting",
             "opcheck",
             "other-device",
+            "record-stream",
             "reduce-overhead",
         }
     ),

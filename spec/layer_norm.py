@@ -85,7 +85,7 @@ class _Form:
         return tuple(range(-self.normalized, 0))
 
     def affine(self, tensors: Sequence[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """(weight, bias) out of the tensors that follow the input. Raises TypeError unless there are as many of them."""
+        """(weight, bias) out of the tensors that follow the input. Raises TypeError unless there are as many."""
         wanted = self.weight + self.bias
         if len(tensors) != wanted:
             names = " and ".join(name for name in ("weight", "bias") if getattr(self, name)) or "nothing"

@@ -18,6 +18,8 @@
 #define __device__
 // One for all fibres of the system thread that runs the block; as on hardware, its contents outlive the block.
 #define __shared__ static thread_local
+// Registers that a thread may have: there are none.
+#define __launch_bounds__(...)
 
 struct dim3 {
   unsigned x, y, z;

@@ -78,11 +78,10 @@ void launch(const char* name, void (*kernel)(Parameters...), int64_t items, void
   check_launch(name);
 }
 
-/// `launch` for a kernel with barriers, whose blocks take `items_per_block` items each.
+/// `launch` for a kernel with barriers, of a grid and blocks of its own.
 template <typename... Parameters>
-void launch_with_barriers(const char* name, void (*kernel)(Parameters...), int64_t items, int64_t items_per_block,
-                          void* stream, std::type_identity_t<Parameters>... arguments) {
-  const dim3 grid = grid_for(items, items_per_block), block(kBlockSize);
+void launch_blocks(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, void* stream,
+                   std::type_identity_t<Parameters>... arguments) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
 #ifdef CUDA_EMULATED
   emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
@@ -90,6 +89,13 @@ void launch_with_barriers(const char* name, void (*kernel)(Parameters...), int64
   kernel<<<grid, block, 0, cuda_stream>>>(arguments...);
 #endif
   check_launch(name);
+}
+
+/// `launch` for a kernel with barriers, whose blocks take `items_per_block` items each.
+template <typename... Parameters>
+void launch_with_barriers(const char* name, void (*kernel)(Parameters...), int64_t items, int64_t items_per_block,
+                          void* stream, std::type_identity_t<Parameters>... arguments) {
+  launch_blocks(name, kernel, grid_for(items, items_per_block), {kBlockSize}, stream, arguments...);
 }
 
 /// First item of this thread in a grid-stride loop.

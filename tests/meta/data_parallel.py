@@ -55,7 +55,7 @@ WAYS: dict[str, Way] = {"ddp": DistributedDataParallel, "fsdp": _sharded, "alone
 TALK = {"cpu": "gloo", "cuda": "nccl"}
 BACKENDS = {
     "cpu": ("python-manual-backward", "aten-cpp"),
-    "cuda": ("python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor"),
+    "cuda": ("python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"),
 }
 
 

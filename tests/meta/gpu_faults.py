@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -63,3 +65,51 @@ _first_bias.register_autograd(lambda ctx, g: g)
 def bias_of_an_earlier_call(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
     """What a graph captures is the bias of the call before it."""
     return plain(input, weights, torch.ops.lltm_gpu_faults.first_bias(bias), old_h, old_cell)
+
+
+_PRIVATE: list[torch.cuda.Stream] = []
+
+
+class _OnAPrivateStream(torch.autograd.Function):
+    """The cell on a stream of its own, which waits for the caller's, and for which the caller's then waits."""
+
+    @staticmethod
+    def forward(ctx: Any, says_so: bool, *inputs: Tensor) -> Outputs:
+        with torch.enable_grad():
+            ctx.own = [tensor.detach().requires_grad_() for tensor in inputs]
+            ctx.made = _on_a_private_stream(lambda: plain(*ctx.own), says_so)
+        ctx.says_so = says_so
+        new_h, new_cell = (tensor.detach() for tensor in ctx.made)
+        return new_h, new_cell
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
+        def gradients() -> tuple[Tensor, ...]:
+            return torch.autograd.grad(ctx.made, ctx.own, cotangents, retain_graph=True)
+
+        return None, *_on_a_private_stream(gradients, ctx.says_so)
+
+
+def _on_a_private_stream(compute: Any, says_so: bool) -> tuple[Tensor, ...]:
+    if not _PRIVATE:
+        _PRIVATE.append(torch.cuda.Stream())  # type: ignore[no-untyped-call]
+    (private,), current = _PRIVATE, torch.cuda.current_stream()
+    private.wait_stream(current)
+    with torch.cuda.stream(private):
+        made: tuple[Tensor, ...] = compute()
+    current.wait_stream(private)
+    for tensor in made if says_so else ():
+        tensor.record_stream(current)
+    return made
+
+
+def on_a_private_stream_in_secret(*inputs: Tensor) -> Outputs:
+    """The allocator is not told that the caller's stream reads what was allocated on another."""
+    new_h, new_cell = _OnAPrivateStream.apply(False, *inputs)
+    return new_h, new_cell
+
+
+def on_a_private_stream(*inputs: Tensor) -> Outputs:
+    """Right, and as different as can be: it is told."""
+    new_h, new_cell = _OnAPrivateStream.apply(True, *inputs)
+    return new_h, new_cell

@@ -179,7 +179,7 @@ def test_every_spoiling_makes_something(kind: str) -> None:
 
 def test_the_compiled_backends_are_fuzzed_and_the_others_if_asked() -> None:
     names = {slot.backend for slot in chosen(Selection(operators=("lltm",), dtypes=("float32",)))}
-    assert names == {"aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-accessor"}
+    assert names == {"aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"}
     asked = chosen(Selection(operators=("lltm",), backends=("python-autograd",), dtypes=("float32",)))
     assert {slot.backend for slot in asked} == {"python-autograd"}
     with pytest.raises(UsageError, match="nothing to fuzz"):

@@ -24,6 +24,7 @@ FAULTS = [
     ("waits_in_backward", "no-waiting", "backward returned when the GPU had done all"),
     ("looks_at_a_value", "cuda-graphs", "capture in a CUDA graph raised"),
     ("on_the_default_stream", "current-stream", "nan"),
+    ("on_a_private_stream_in_secret", "record-stream", "new_h|new_cell|d_"),
     ("bias_of_an_earlier_call", "reduce-overhead", "call [1-4], "),
 ]
 
@@ -50,6 +51,13 @@ def test_fault_is_noticed(conformance: Run, tmp_path: Path, function: str, prope
 @pytest.mark.parametrize("property", sorted({property for _, property, _ in FAULTS}))
 def test_an_honest_cell_is_left_alone(conformance: Run, tmp_path: Path, property: str) -> None:
     cell = _judged(conformance, tmp_path / "report.json", "plain", property)
+    assert cell.verdict == PASS, cell
+
+
+@ON_A_GPU
+@pytest.mark.parametrize("property", ["record-stream", "current-stream", "no-waiting"])
+def test_a_private_stream_is_no_fault(conformance: Run, tmp_path: Path, property: str) -> None:
+    cell = _judged(conformance, tmp_path / "report.json", "on_a_private_stream", property)
     assert cell.verdict == PASS, cell
 
 

@@ -25,7 +25,7 @@ MODULES = {
     "mlp": lambda **options: MLP(4, 5, 2, **options),
     "layer_norm": lambda **options: LayerNorm(4, **options),
 }
-BACKENDS = ["python-autograd", "python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor"]
+BACKENDS = ["python-autograd", "python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
 
 
 @pytest.fixture(params=list(MODULES))

@@ -38,7 +38,7 @@ def _layer_norm(backend: str) -> CompiledOperator:
     return implementation
 
 
-@pytest.mark.parametrize("backend", ["cuda-raw-pointer", "cuda-accessor"])
+@pytest.mark.parametrize("backend", ["cuda-raw-pointer", "cuda-accessor", "cuda-fused"])
 def test_the_translation_leaves_no_cuda_behind(tmp_path: Path, backend: str) -> None:
     (source,) = rocm.translate(_layer_norm(backend), tmp_path)
     assert source.name == "layer_norm.hip"

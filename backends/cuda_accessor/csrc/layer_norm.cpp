@@ -1,9 +1,9 @@
-// LayerNorm over packed accessors: layer_norm_operator.h with the kernels of layer_norm.cu.
+// LayerNorm over packed accessors: layer_norm_passes.h with the kernels of layer_norm.cu.
 //
 // The kernels take any strides, so nothing is copied that has the strides of a matrix.
 #include "layer_norm.h"
 
-#include "layer_norm_operator.h"
+#include "layer_norm_passes.h"
 #include "matrix.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -31,6 +31,12 @@ void layer_norm_columns_backward(const Tensor& grad_output, const Tensor& input,
   launch_layer_norm_columns(input.scalar_type(), input_matrix(grad_output), input_matrix(input),
                             input_matrix(mean.view({1, -1})), input_matrix(rstd.view({1, -1})), output_matrix(d_weight),
                             output_matrix(d_bias), current_stream(input));
+}
+
+void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                const Tensor& weight, const Tensor& d_input, const Tensor& d_weight,
+                                const Tensor& d_bias) {
+  layer_norm_in_two_passes(grad_output, input, mean, rstd, weight, d_input, d_weight, d_bias);
 }
 
 }  // namespace OPERATOR_NAMESPACE

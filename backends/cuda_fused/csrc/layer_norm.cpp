@@ -1,0 +1,57 @@
+// LayerNorm in fused kernels: rows that fit the registers of a block are read once (layer_norm.cu), others as often as
+// the kernels of cuda-raw-pointer read them.
+//
+// The kernels know no strides, so what is not contiguous is copied first.
+#include "rows.h"
+
+#include "layer_norm_passes.h"
+#include "layer_norm_rows.h"
+
+namespace OPERATOR_NAMESPACE {
+
+static void* place_or_null(const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr() : nullptr; }
+
+void layer_norm_rows_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
+                             const Tensor& output, const Tensor& mean, const Tensor& rstd) {
+  const Tensor x = input.contiguous(), w = dense_or_undefined(weight), b = dense_or_undefined(bias);
+  const void *of_x = x.const_data_ptr(), *of_w = pointer_or_null(w), *of_b = pointer_or_null(b);
+  if (!fits_forward(x.scalar_type(), x.size(1), {of_x, of_w, of_b, output.const_data_ptr()})) {
+    rows_forward_over_pointers(x, w, b, eps, output, mean, rstd);
+    return;
+  }
+  launch_rows_forward(x.scalar_type(), x.size(0), x.size(1), of_x, of_w, of_b, eps, output.mutable_data_ptr(),
+                      mean.mutable_data_ptr(), rstd.mutable_data_ptr(), current_stream(x));
+}
+
+void layer_norm_rows_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                              const Tensor& weight, const Tensor& d_input) {
+  rows_backward_over_pointers(grad_output, input, mean, rstd, weight, d_input);
+}
+
+void layer_norm_columns_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& d_weight, const Tensor& d_bias) {
+  columns_backward_over_pointers(grad_output, input, mean, rstd, d_weight, d_bias);
+}
+
+void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                const Tensor& weight, const Tensor& d_input, const Tensor& d_weight,
+                                const Tensor& d_bias) {
+  const Tensor g = grad_output.contiguous(), x = input.contiguous(), w = dense_or_undefined(weight);
+  const void *of_g = g.const_data_ptr(), *of_x = x.const_data_ptr(), *of_w = pointer_or_null(w);
+  const int64_t rows = x.size(0), columns = x.size(1);
+  if (!fits_backward(x.scalar_type(), columns, {of_g, of_x, of_w, place_or_null(d_input)})) {
+    layer_norm_in_two_passes(g, x, mean, rstd, w, d_input, d_weight, d_bias);
+    return;
+  }
+  const bool wants_sums = d_weight.defined() || d_bias.defined();
+  const int64_t parts = row_parts(x.scalar_type(), rows, columns);
+  const Tensor sums = wants_sums ? at::empty({2, parts, columns}, rstd.options()) : Tensor();
+  launch_rows_backward(x.scalar_type(), rows, columns, of_g, of_x, mean.const_data_ptr(), rstd.const_data_ptr(), of_w,
+                       place_or_null(d_input), place_or_null(sums), current_stream(x));
+  if (wants_sums) {
+    launch_totals(x.scalar_type(), parts, columns, sums.const_data_ptr(), place_or_null(d_weight),
+                  place_or_null(d_bias), current_stream(x));
+  }
+}
+
+}  // namespace OPERATOR_NAMESPACE

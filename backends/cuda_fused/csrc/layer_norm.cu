@@ -1,0 +1,300 @@
+// LayerNorm that reads each row once: it stays in the registers of the threads that work on it.
+//
+// `threads` neighbouring threads work on a row (layer_norm_math.h), each with `held` vectors of `width` elements, which
+// lie `threads` vectors apart, so that loads and stores are coalesced. Backward is one pass for all gradients: a thread
+// has the same columns in every row, and adds up what they contribute to d_weight and d_bias as it goes. The sums of a
+// block are one part; the parts are added up by another kernel, in the same order each time.
+#include "rows.h"
+
+#include "addressing.h"
+#include "launch.h"
+#include "layer_norm_math.h"
+
+namespace OPERATOR_NAMESPACE {
+
+/// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
+constexpr int kMostForward = 8, kMostBackward = 4;
+/// Two blocks for each multiprocessor of a large GPU: as many as there is room for, and as few parts as that.
+constexpr int64_t kMaxRowParts = 264;
+constexpr int kColumns = 32, kSlots = static_cast<int>(kBlockSize) / kColumns;
+
+/// Where the vectors of a thread lie in a row.
+struct Place {
+  int threads, own, first;
+
+  template <int width, typename index_t>
+  __device__ index_t column(int k) const {
+    return static_cast<index_t>(k * threads + own) * width;
+  }
+};
+
+__device__ inline Place place_of_thread(int threads) {
+  const int thread = static_cast<int>(threadIdx.x);
+  return {threads, thread % threads, thread / threads};
+}
+
+/// `from` may be null; its elements are `otherwise` then.
+template <int width, typename real, typename scalar_t>
+__device__ Vector<real, width> widened(const scalar_t* from, int64_t column, real otherwise) {
+  Vector<real, width> result;
+  if (from == nullptr) {
+    for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
+  } else {
+    const auto loaded = load<width>(from + column);
+    for (int lane = 0; lane < width; ++lane) result.lane[lane] = loaded.lane[lane];
+  }
+  return result;
+}
+
+template <typename scalar_t, typename index_t, int width, int held>
+__global__ void __launch_bounds__(kBlockSize)
+    rows_forward_kernel(index_t rows, index_t columns, int threads, const scalar_t* __restrict__ input,
+                        const scalar_t* __restrict__ weight, const scalar_t* __restrict__ bias, compute_t<scalar_t> eps,
+                        scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
+                        compute_t<scalar_t>* __restrict__ rstd) {
+  using real = compute_t<scalar_t>;
+  const Place place = place_of_thread(threads);
+  const index_t rows_at_once = static_cast<index_t>(kBlockSize) / threads;
+  // All threads of a block go round equally often: row_sum needs every one of them.
+  for (index_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
+    const index_t row = begin + place.first, end = row < rows ? columns : 0;
+    Vector<scalar_t, width> x[held];
+    real sum = 0;
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const index_t column = place.column<width, index_t>(k);
+      if (column >= end) continue;
+      x[k] = load<width>(input + row * columns + column);
+      for (int lane = 0; lane < width; ++lane) sum += static_cast<real>(x[k].lane[lane]);
+    }
+    const real m = row_sum(sum, threads) / static_cast<real>(columns);
+    real squares = 0;
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      if (place.column<width, index_t>(k) >= end) continue;
+      for (int lane = 0; lane < width; ++lane) {
+        const real centred = static_cast<real>(x[k].lane[lane]) - m;
+        squares += centred * centred;
+      }
+    }
+    const real r = reciprocal_root(row_sum(squares, threads) / static_cast<real>(columns), eps);
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const index_t column = place.column<width, index_t>(k);
+      if (column >= end) continue;
+      const auto w = widened<width, real>(weight, column, real(1)), b = widened<width, real>(bias, column, real(0));
+      Vector<scalar_t, width> y;
+      for (int lane = 0; lane < width; ++lane) {
+        y.lane[lane] = normalise(static_cast<real>(x[k].lane[lane]), m, r, w.lane[lane], b.lane[lane]);
+      }
+      store(output + row * columns + column, y);
+    }
+    if (end > 0 && place.own == 0) {
+      mean[row] = m;
+      rstd[row] = r;
+    }
+  }
+}
+
+/// What a thread adds up over its rows: for each of its elements, grad_output * xhat and grad_output.
+template <typename real, int width, int held>
+struct Sums {
+  real of_weight[held][width] = {}, of_bias[held][width] = {};
+};
+
+/// Writes the part of a block: the sums of its threads, added up where several of them have the same columns.
+template <typename real, int width, int held>
+__device__ void write_part(const Sums<real, width, held>& sums, const Place& place, int64_t columns,
+                           real* __restrict__ to) {
+  real* const to_weight = to + blockIdx.x * columns;
+  real* const to_bias = to_weight + gridDim.x * columns;
+  if constexpr (held > 1) {  // a row takes the whole block
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const int64_t column = place.column<width, int64_t>(k);
+      for (int lane = 0; lane < width && column < columns; ++lane) {
+        to_weight[column + lane] = sums.of_weight[k][lane];
+        to_bias[column + lane] = sums.of_bias[k][lane];
+      }
+    }
+  } else {
+    __shared__ real of_thread[2 * width][kBlockSize];
+    for (int lane = 0; lane < width; ++lane) {
+      of_thread[lane][threadIdx.x] = sums.of_weight[0][lane];
+      of_thread[width + lane][threadIdx.x] = sums.of_bias[0][lane];
+    }
+    __syncthreads();
+    const int64_t column = place.column<width, int64_t>(0);
+    if (place.first > 0 || column >= columns) return;
+    for (int lane = 0; lane < width; ++lane) {
+      real of_weight = 0, of_bias = 0;
+      for (int other = place.own; other < static_cast<int>(kBlockSize); other += place.threads) {
+        of_weight += of_thread[lane][other];
+        of_bias += of_thread[width + lane][other];
+      }
+      to_weight[column + lane] = of_weight;
+      to_bias[column + lane] = of_bias;
+    }
+  }
+}
+
+template <typename scalar_t, typename index_t, int width, int held>
+__global__ void __launch_bounds__(kBlockSize, 2)
+    rows_backward_kernel(index_t rows, index_t columns, int threads, const scalar_t* __restrict__ grad_output,
+                         const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
+                         const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* __restrict__ weight,
+                         scalar_t* __restrict__ d_input, compute_t<scalar_t>* __restrict__ to) {
+  using real = compute_t<scalar_t>;
+  const Place place = place_of_thread(threads);
+  const index_t rows_at_once = static_cast<index_t>(kBlockSize) / threads;
+  Sums<real, width, held> sums;
+  for (index_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
+    const index_t row = begin + place.first, end = row < rows ? columns : 0;
+    const real m = end > 0 ? mean[row] : real(0), r = end > 0 ? rstd[row] : real(0);
+    Vector<scalar_t, width> g[held], x[held];
+    real sum_h = 0, sum_h_xhat = 0;
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const index_t column = place.column<width, index_t>(k);
+      if (column >= end) continue;
+      g[k] = load<width>(grad_output + row * columns + column);
+      x[k] = load<width>(input + row * columns + column);
+      const auto w = widened<width, real>(weight, column, real(1));
+      for (int lane = 0; lane < width; ++lane) {
+        const real grad = g[k].lane[lane], xhat = (static_cast<real>(x[k].lane[lane]) - m) * r;
+        sum_h += grad * w.lane[lane];
+        sum_h_xhat += grad * w.lane[lane] * xhat;
+        sums.of_weight[k][lane] += grad * xhat;
+        sums.of_bias[k][lane] += grad;
+      }
+    }
+    if (d_input == nullptr) continue;
+    const real mean_h = row_sum(sum_h, threads) / static_cast<real>(columns);
+    const real mean_h_xhat = row_sum(sum_h_xhat, threads) / static_cast<real>(columns);
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const index_t column = place.column<width, index_t>(k);
+      if (column >= end) continue;
+      const auto w = widened<width, real>(weight, column, real(1));
+      Vector<scalar_t, width> d_x;
+      for (int lane = 0; lane < width; ++lane) {
+        const real h = static_cast<real>(g[k].lane[lane]) * w.lane[lane];
+        const real xhat = (static_cast<real>(x[k].lane[lane]) - m) * r;
+        d_x.lane[lane] = input_gradient(h, xhat, r, mean_h, mean_h_xhat);
+      }
+      store(d_input + row * columns + column, d_x);
+    }
+  }
+  if (to != nullptr) write_part<real, width, held>(sums, place, columns, to);
+}
+
+/// A block has kColumns columns of one of the two gradients, and each of its slots every kSlots-th part.
+template <typename scalar_t>
+__global__ void totals_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
+                              scalar_t* __restrict__ d_weight, scalar_t* __restrict__ d_bias) {
+  using real = compute_t<scalar_t>;
+  __shared__ real of_slot[kSlots][kColumns];
+  const int slot = static_cast<int>(threadIdx.x) / kColumns, own = static_cast<int>(threadIdx.x) % kColumns;
+  const int64_t tiles = (columns + kColumns - 1) / kColumns;
+  for (int64_t tile = blockIdx.x; tile < 2 * tiles; tile += gridDim.x) {
+    scalar_t* const to = tile < tiles ? d_weight : d_bias;
+    if (to == nullptr) continue;
+    const real* const from = sums + tile / tiles * parts * columns;
+    const int64_t column = tile % tiles * kColumns + own;
+    real sum = 0;
+    for (int64_t part = slot; part < parts && column < columns; part += kSlots) sum += from[part * columns + column];
+    __syncthreads();  // what the tile before left has been read
+    of_slot[slot][own] = sum;
+    __syncthreads();
+    if (slot > 0 || column >= columns) continue;
+    for (int other = 1; other < kSlots; ++other) sum += of_slot[other][own];
+    to[column] = sum;
+  }
+}
+
+/// Vectors of a row that each of a block's threads holds; 0 where it would be more than `most`, or rows are not whole
+/// vectors of 16 bytes.
+static int held_vectors(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers, int most) {
+  int held = 0;
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    for_vector_width<scalar_t>(columns, pointers, [&]<int width>() {
+      const int64_t a_thread = (columns / width + kBlockSize - 1) / kBlockSize;
+      if (width > 1 && a_thread <= most) held = static_cast<int>(a_thread);
+    });
+  });
+  return held;
+}
+
+bool fits_forward(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers) {
+  return held_vectors(dtype, columns, pointers, kMostForward) > 0;
+}
+
+bool fits_backward(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers) {
+  return held_vectors(dtype, columns, pointers, kMostBackward) > 0;
+}
+
+/// Calls `body.operator()<scalar_t, index_t, width, held>()` with the instance for rows that fit.
+template <int most, typename Body>
+void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    constexpr int width = kVectorBytes / sizeof(scalar_t);
+    const int64_t vectors = columns / width;
+    for_index_type(rows * columns, [&]<typename index_t>() {
+      if (vectors <= kBlockSize) {
+        body.template operator()<scalar_t, index_t, width, 1>();
+      } else if (vectors <= most / 2 * kBlockSize) {
+        body.template operator()<scalar_t, index_t, width, most / 2>();
+      } else {
+        body.template operator()<scalar_t, index_t, width, most>();
+      }
+    });
+  });
+}
+
+void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
+                         const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
+  for_rows<kMostForward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
+    using real = compute_t<scalar_t>;
+    const int threads = threads_for_row(columns / width);
+    launch_with_barriers("rows_forward_kernel", rows_forward_kernel<scalar_t, index_t, width, held>, rows,
+                         kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
+                         threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
+                         static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
+                         static_cast<real*>(mean), static_cast<real*>(rstd));
+  });
+}
+
+int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
+  int64_t parts = 0;
+  for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
+    const int64_t rows_at_once = kBlockSize / threads_for_row(columns / width);
+    parts = std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts);
+  });
+  return parts;
+}
+
+void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output, const void* input,
+                          const void* mean, const void* rstd, const void* weight, void* d_input, void* sums,
+                          void* stream) {
+  for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
+    using real = compute_t<scalar_t>;
+    const int threads = threads_for_row(columns / width);
+    launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, index_t, width, held>,
+                  {static_cast<unsigned>(row_parts(dtype, rows, columns))}, {kBlockSize}, stream,
+                  static_cast<index_t>(rows), static_cast<index_t>(columns), threads,
+                  static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
+                  static_cast<const real*>(mean), static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
+                  static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
+  });
+}
+
+void launch_totals(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_weight, void* d_bias,
+                   void* stream) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    launch_with_barriers("totals_kernel", totals_kernel<scalar_t>, 2 * ((columns + kColumns - 1) / kColumns), 1, stream,
+                         parts, columns, static_cast<const compute_t<scalar_t>*>(sums),
+                         static_cast<scalar_t*>(d_weight), static_cast<scalar_t*>(d_bias));
+  });
+}
+
+}  // namespace OPERATOR_NAMESPACE

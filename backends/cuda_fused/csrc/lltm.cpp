@@ -1,0 +1,152 @@
+// LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), otherwise PyTorch's products with
+// one pass around them (lltm.cu).
+//
+// What a product costs hangs on the form in which it is asked for, up to eightfold; the choices here are those that
+// were fastest on an H200 in all dtypes of their kind (docs/performance.md). For half types: with the bias, which costs
+// nothing there; d_weights in two products that write where they belong, so that [old_h, input] is laid out once. For
+// float and double: without the bias, which doubles the time of double and halves nothing; the kernel adds it.
+//
+// The kernels know no strides, so what is not contiguous is copied first.
+#include "lltm.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <c10/core/DeviceGuard.h>
+
+#include "lltm_autograd.h"
+#include "operator.h"
+
+namespace OPERATOR_NAMESPACE {
+
+/// Rows from which on two products of d_gates cost no more than one, whose result would have to be split.
+constexpr int64_t kManyRows = 1024;
+
+static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
+  return {input.size(0), input.size(1), old_h.size(1)};
+}
+
+/// [old_h, input]
+static Tensor joined(const Tensor& old_h, const Tensor& input) {
+  const Tensor whole = at::empty({input.size(0), old_h.size(1) + input.size(1)}, input.options());
+  launch_join(input.scalar_type(), input.size(0), old_h.size(1), input.size(1), old_h.const_data_ptr(),
+              input.const_data_ptr(), whole.mutable_data_ptr(), current_stream(input));
+  return whole;
+}
+
+std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                const Tensor& old_h, const Tensor& old_cell) {
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
+  check_device("lltm", input);
+  const c10::DeviceGuard on_device(input.device());
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const Tensor new_h = at::empty(old_cell.sizes(), input.options());
+  const Tensor new_cell = at::empty(old_cell.sizes(), input.options());
+  if (new_cell.numel() == 0) return {new_h, new_cell, at::empty({input.size(0), weights.size(0)}, input.options())};
+  const Tensor x = input.contiguous(), h = old_h.contiguous(), cell = old_cell.contiguous(), b = bias.contiguous();
+  const LltmSizes sizes = sizes_of(x, h);
+  const at::ScalarType dtype = x.scalar_type();
+  void* const stream = current_stream(x);
+  if (is_small(sizes)) {
+    const Tensor w = weights.contiguous(), gates = at::empty({x.size(0), w.size(0)}, x.options());
+    launch_small_forward(dtype, sizes, x.const_data_ptr(), w.const_data_ptr(), b.const_data_ptr(), h.const_data_ptr(),
+                         cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(),
+                         gates.mutable_data_ptr(), stream);
+    return {new_h, new_cell, gates};
+  }
+  const bool with_bias = x.element_size() == 2;
+  const Tensor whole = joined(h, x);
+  const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
+  launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(),
+                      cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(), stream);
+  return {new_h, new_cell, gates};
+}
+
+/// d_old_h and d_input, as far as they are wanted: each is undefined otherwise.
+static std::pair<Tensor, Tensor> gradients_of_rows(const Tensor& d_gates, const Tensor& weights, int64_t state_size,
+                                                   bool wants_h, bool wants_input) {
+  const int64_t rows = d_gates.size(0), columns = weights.size(1);
+  if (!wants_h || !wants_input || rows >= kManyRows) {
+    return {wants_h ? d_gates.mm(weights.slice(1, 0, state_size)) : Tensor(),
+            wants_input ? d_gates.mm(weights.slice(1, state_size)) : Tensor()};
+  }
+  const Tensor whole = d_gates.mm(weights);
+  const Tensor d_old_h = at::empty({rows, state_size}, whole.options());
+  const Tensor d_input = at::empty({rows, columns - state_size}, whole.options());
+  launch_split(whole.scalar_type(), rows, state_size, columns - state_size, whole.const_data_ptr(),
+               d_old_h.mutable_data_ptr(), d_input.mutable_data_ptr(), current_stream(whole));
+  return {d_old_h, d_input};
+}
+
+static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, const Tensor& input) {
+  if (d_gates.element_size() > 2) return d_gates.t().mm(joined(old_h, input));
+  const int64_t state_size = old_h.size(1);
+  const Tensor d_weights = at::empty({d_gates.size(1), state_size + input.size(1)}, d_gates.options());
+  Tensor of_h = d_weights.slice(1, 0, state_size), of_input = d_weights.slice(1, state_size);
+  at::mm_out(of_h, d_gates.t(), old_h);
+  at::mm_out(of_input, d_gates.t(), input);
+  return d_weights;
+}
+
+/// Of what is not small: one pass, then the products.
+static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
+                                                 const Tensor& input, const Tensor& weights, const Tensor& old_h,
+                                                 const Tensor& old_cell, LltmWanted wanted) {
+  const LltmSizes sizes = sizes_of(input, old_h);
+  const at::ScalarType dtype = input.scalar_type();
+  void* const stream = current_stream(input);
+  const Tensor d_gates = at::empty(gates.sizes(), input.options());
+  const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
+  Tensor sums, d_bias;
+  if (wanted[2]) {
+    const auto options = input.options().dtype(dtype == at::kDouble ? at::kDouble : at::kFloat);
+    sums = at::empty({lltm_parts(dtype, sizes), gates.size(1)}, options);
+    d_bias = at::empty({gates.size(1)}, input.options());
+  }
+  launch_lltm_backward(dtype, sizes, gates.const_data_ptr(), old_cell.const_data_ptr(), grad_h.const_data_ptr(),
+                       grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(), d_old_cell.mutable_data_ptr(),
+                       wanted[2] ? sums.mutable_data_ptr() : nullptr, stream);
+  if (wanted[2]) {
+    launch_total(dtype, sums.size(0), sums.size(1), sums.const_data_ptr(), d_bias.mutable_data_ptr(), stream);
+  }
+  const auto [d_old_h, d_input] = gradients_of_rows(d_gates, weights, old_h.size(1), wanted[3], wanted[0]);
+  std::vector<Tensor> gradients;
+  if (wanted[0]) gradients.push_back(d_input);
+  if (wanted[1]) gradients.push_back(gradient_of_weights(d_gates, old_h, input));
+  if (wanted[2]) gradients.push_back(d_bias);
+  if (wanted[3]) gradients.push_back(d_old_h);
+  if (wanted[4]) gradients.push_back(d_old_cell);
+  return gradients;
+}
+
+std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
+                                  const Tensor& input, const Tensor& weights, const Tensor& old_h,
+                                  const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+  check_device("lltm", input);
+  const c10::DeviceGuard on_device(input.device());
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  std::vector<Tensor> gradients;
+  if (old_cell.numel() == 0) {  // the products of what is empty are PyTorch's business
+    return lltm_wanted_gradients(at::empty(gates.sizes(), input.options()),
+                                 at::empty(old_cell.sizes(), input.options()), input, weights, old_h, wanted);
+  }
+  const Tensor g_h = grad_h.contiguous(), g_cell = grad_cell.contiguous(), z = gates.contiguous();
+  const Tensor x = input.contiguous(), h = old_h.contiguous(), cell = old_cell.contiguous();
+  if (!is_small(sizes_of(x, h))) return gradients_by_products(g_h, g_cell, z, x, weights, h, cell, wanted);
+  const Tensor w = weights.contiguous();
+  const std::array<at::IntArrayRef, 5> shapes = {x.sizes(), w.sizes(), w.sizes().slice(0, 1), h.sizes(), cell.sizes()};
+  std::array<void*, 5> places = {};
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    if (!wanted[k]) continue;
+    gradients.push_back(at::empty(shapes[k], x.options()));
+    places[k] = gradients.back().mutable_data_ptr();
+  }
+  launch_small_backward(x.scalar_type(), sizes_of(x, h), g_h.const_data_ptr(), g_cell.const_data_ptr(),
+                        z.const_data_ptr(), x.const_data_ptr(), w.const_data_ptr(), h.const_data_ptr(),
+                        cell.const_data_ptr(), {places[0], places[1], places[2], places[3], places[4]},
+                        current_stream(x));
+  return gradients;
+}
+
+}  // namespace OPERATOR_NAMESPACE

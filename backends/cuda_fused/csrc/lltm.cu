@@ -1,0 +1,229 @@
+// LLTM around products that PyTorch makes: what they read laid out, and the rest in one pass forward and one backward.
+//
+// An item is `width` neighbouring elements of a row, as in cuda_raw_pointer/csrc/lltm.cu. Backward adds up the rows of
+// d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
+// its columns, and they are added up in the order of the slots, then, in another kernel, of the parts.
+#include "lltm.h"
+
+#include "addressing.h"
+#include "functions.h"
+#include "launch.h"
+
+namespace OPERATOR_NAMESPACE {
+
+constexpr int kTile = 32, kSlots = static_cast<int>(kBlockSize) / kTile;
+/// Blocks that keep a large GPU busy.
+constexpr int64_t kBlocks = 512;
+
+template <typename scalar_t, typename index_t, int width>
+__global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
+                            const scalar_t* __restrict__ left, const scalar_t* __restrict__ right,
+                            scalar_t* __restrict__ whole) {
+  const index_t columns = left_columns + right_columns, items = rows * columns / width;
+  for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
+    const index_t row = item * width / columns, column = item * width % columns;
+    store(whole + item * width, column < left_columns
+                                    ? load<width>(left + row * left_columns + column)
+                                    : load<width>(right + row * right_columns + column - left_columns));
+  }
+}
+
+template <typename scalar_t, typename index_t, int width>
+__global__ void split_kernel(index_t rows, index_t left_columns, index_t right_columns,
+                             const scalar_t* __restrict__ whole, scalar_t* __restrict__ left,
+                             scalar_t* __restrict__ right) {
+  const index_t columns = left_columns + right_columns, items = rows * columns / width;
+  for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
+    const index_t row = item * width / columns, column = item * width % columns;
+    store(column < left_columns ? left + row * left_columns + column
+                                : right + row * right_columns + column - left_columns,
+          load<width>(whole + item * width));
+  }
+}
+
+template <typename scalar_t, typename index_t, int width>
+__global__ void forward_kernel(index_t batch, index_t state_size, scalar_t* __restrict__ gates,
+                               const scalar_t* __restrict__ bias, const scalar_t* __restrict__ old_cell,
+                               scalar_t* __restrict__ new_h, scalar_t* __restrict__ new_cell) {
+  using real = compute_t<scalar_t>;
+  const index_t items = batch * state_size / width;
+  for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
+    const index_t state = item * width, row = state / state_size, column = state % state_size;
+    scalar_t* gate = gates + state + row * 2 * state_size;
+    Vector<scalar_t, width> z[3];
+    for (int k = 0; k < 3; ++k) {
+      z[k] = load<width>(gate + k * state_size);
+      if (bias == nullptr) continue;
+      const auto b = load<width>(bias + column + k * state_size);
+      for (int lane = 0; lane < width; ++lane) {
+        z[k].lane[lane] = static_cast<real>(z[k].lane[lane]) + static_cast<real>(b.lane[lane]);
+      }
+      store(gate + k * state_size, z[k]);
+    }
+    const auto cell = load<width>(old_cell + state);
+    Vector<scalar_t, width> h, c;
+    for (int lane = 0; lane < width; ++lane) {
+      const auto next = cell_forward<real, functions_of<scalar_t>>(z[0].lane[lane], z[1].lane[lane], z[2].lane[lane],
+                                                                   cell.lane[lane]);
+      h.lane[lane] = next.new_h;
+      c.lane[lane] = next.new_cell;
+    }
+    store(new_h + state, h);
+    store(new_cell + state, c);
+  }
+}
+
+template <typename scalar_t, typename index_t, int width>
+__global__ void backward_kernel(index_t batch, index_t state_size, index_t parts, const scalar_t* __restrict__ gates,
+                                const scalar_t* __restrict__ old_cell, const scalar_t* __restrict__ grad_h,
+                                const scalar_t* __restrict__ grad_cell, scalar_t* __restrict__ d_gates,
+                                scalar_t* __restrict__ d_old_cell, compute_t<scalar_t>* __restrict__ sums) {
+  using real = compute_t<scalar_t>;
+  __shared__ real of_slot[kSlots][3 * width][kTile];
+  const index_t tiles = (state_size / width + kTile - 1) / kTile;
+  const int slot = static_cast<int>(threadIdx.x) / kTile, own = static_cast<int>(threadIdx.x) % kTile;
+  for (index_t block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
+    const index_t part = block / tiles, column = (block % tiles * kTile + own) * width;
+    real sum[3 * width] = {};
+    for (index_t row = part * kSlots + slot; row < batch && column < state_size; row += parts * kSlots) {
+      const index_t state = row * state_size + column, gate = state + row * 2 * state_size;
+      const auto in_gate = load<width>(gates + gate), out_gate = load<width>(gates + gate + state_size);
+      const auto candidate_gate = load<width>(gates + gate + 2 * state_size);
+      const auto cell = load<width>(old_cell + state), g_h = load<width>(grad_h + state);
+      const auto g_c = load<width>(grad_cell + state);
+      Vector<scalar_t, width> d_gate[3], d_cell;
+      for (int lane = 0; lane < width; ++lane) {
+        const auto gradient =
+            cell_vjp<real, functions_of<scalar_t>>(g_h.lane[lane], g_c.lane[lane], in_gate.lane[lane],
+                                                   out_gate.lane[lane], candidate_gate.lane[lane], cell.lane[lane]);
+        d_gate[0].lane[lane] = gradient.d_in_gate;
+        d_gate[1].lane[lane] = gradient.d_out_gate;
+        d_gate[2].lane[lane] = gradient.d_candidate_gate;
+        d_cell.lane[lane] = gradient.d_old_cell;
+        sum[lane] += gradient.d_in_gate;
+        sum[width + lane] += gradient.d_out_gate;
+        sum[2 * width + lane] += gradient.d_candidate_gate;
+      }
+      for (int k = 0; k < 3; ++k) store(d_gates + gate + k * state_size, d_gate[k]);
+      store(d_old_cell + state, d_cell);
+    }
+    if (sums == nullptr) continue;
+    __syncthreads();  // what the block before left has been read
+    for (int k = 0; k < 3 * width; ++k) of_slot[slot][k][own] = sum[k];
+    __syncthreads();
+    if (column >= state_size) continue;
+    for (int k = slot; k < 3 * width; k += kSlots) {
+      real total = 0;
+      for (int other = 0; other < kSlots; ++other) total += of_slot[other][k][own];
+      sums[part * 3 * state_size + k / width * state_size + column + k % width] = total;
+    }
+  }
+}
+
+/// A block has kTile columns, and each of its slots every kSlots-th part.
+template <typename scalar_t>
+__global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
+                             scalar_t* __restrict__ total) {
+  using real = compute_t<scalar_t>;
+  __shared__ real of_slot[kSlots][kTile];
+  const int slot = static_cast<int>(threadIdx.x) / kTile, own = static_cast<int>(threadIdx.x) % kTile;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTile; first < columns;
+       first += static_cast<int64_t>(gridDim.x) * kTile) {
+    const int64_t column = first + own;
+    real sum = 0;
+    for (int64_t part = slot; part < parts && column < columns; part += kSlots) sum += sums[part * columns + column];
+    __syncthreads();
+    of_slot[slot][own] = sum;
+    __syncthreads();
+    if (slot > 0 || column >= columns) continue;
+    for (int other = 1; other < kSlots; ++other) sum += of_slot[other][own];
+    total[column] = sum;
+  }
+}
+
+/// Calls `body.operator()<scalar_t, index_t, width>()` for matrices whose rows are of these lengths.
+template <typename Body>
+void for_instance(ScalarType dtype, int64_t elements, std::initializer_list<int64_t> lengths,
+                  std::initializer_list<const void*> pointers, Body body) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    int64_t common = 0;  // a row of no elements is a whole number of any vectors
+    for (const int64_t length : lengths) common |= length;
+    for_index_type(elements, [&]<typename index_t>() {
+      for_vector_width<scalar_t>(common, pointers,
+                                 [&]<int width>() { body.template operator()<scalar_t, index_t, width>(); });
+    });
+  });
+}
+
+void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* left,
+                 const void* right, void* whole, void* stream) {
+  const int64_t elements = rows * (left_columns + right_columns);
+  for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
+               [&]<typename scalar_t, typename index_t, int width>() {
+                 launch("join_kernel", join_kernel<scalar_t, index_t, width>, elements / width, stream,
+                        static_cast<index_t>(rows), static_cast<index_t>(left_columns),
+                        static_cast<index_t>(right_columns), static_cast<const scalar_t*>(left),
+                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole));
+               });
+}
+
+void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* whole,
+                  void* left, void* right, void* stream) {
+  const int64_t elements = rows * (left_columns + right_columns);
+  for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
+               [&]<typename scalar_t, typename index_t, int width>() {
+                 launch("split_kernel", split_kernel<scalar_t, index_t, width>, elements / width, stream,
+                        static_cast<index_t>(rows), static_cast<index_t>(left_columns),
+                        static_cast<index_t>(right_columns), static_cast<const scalar_t*>(whole),
+                        static_cast<scalar_t*>(left), static_cast<scalar_t*>(right));
+               });
+}
+
+void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, const void* old_cell,
+                         void* new_h, void* new_cell, void* stream) {
+  const int64_t elements = sizes.batch * sizes.state_size;
+  for_instance(dtype, 3 * elements, {sizes.state_size}, {gates, bias, old_cell, new_h, new_cell},
+               [&]<typename scalar_t, typename index_t, int width>() {
+                 launch("forward_kernel", forward_kernel<scalar_t, index_t, width>, elements / width, stream,
+                        static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
+                        static_cast<scalar_t*>(gates), static_cast<const scalar_t*>(bias),
+                        static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
+                        static_cast<scalar_t*>(new_cell));
+               });
+}
+
+int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes) {
+  int64_t parts = 1;
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    const int64_t tile = kTile * kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
+    const int64_t tiles = (sizes.state_size + tile - 1) / tile;
+    parts = std::max<int64_t>(1, std::min(kBlocks / tiles, (sizes.batch + kSlots - 1) / kSlots));
+  });
+  return parts;
+}
+
+void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* gates, const void* old_cell,
+                          const void* grad_h, const void* grad_cell, void* d_gates, void* d_old_cell, void* sums,
+                          void* stream) {
+  const int64_t parts = lltm_parts(dtype, sizes);
+  for_instance(dtype, 3 * sizes.batch * sizes.state_size, {sizes.state_size},
+               {gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell},
+               [&]<typename scalar_t, typename index_t, int width>() {
+                 const int64_t blocks = (sizes.state_size / width + kTile - 1) / kTile * parts;
+                 launch_with_barriers("backward_kernel", backward_kernel<scalar_t, index_t, width>, blocks, 1, stream,
+                                      static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
+                                      static_cast<index_t>(parts), static_cast<const scalar_t*>(gates),
+                                      static_cast<const scalar_t*>(old_cell), static_cast<const scalar_t*>(grad_h),
+                                      static_cast<const scalar_t*>(grad_cell), static_cast<scalar_t*>(d_gates),
+                                      static_cast<scalar_t*>(d_old_cell), static_cast<compute_t<scalar_t>*>(sums));
+               });
+}
+
+void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    launch_with_barriers("total_kernel", total_kernel<scalar_t>, columns, kTile, stream, parts, columns,
+                         static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(total));
+  });
+}
+
+}  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,65 @@
+// Launchers of the LLTM kernels, free of PyTorch and of CUDA: lltm.cu and lltm_small.cu define them, lltm.cpp calls
+// them.
+//
+// All arrays are contiguous and of `dtype`, gates and d_gates (batch, 3*state_size), weights (3*state_size, state_size
+// + input_features), input (batch, input_features), the others (batch, state_size). Nothing is empty but what has
+// input_features columns. `stream` is a cudaStream_t.
+#pragma once
+
+#include <torch/headeronly/core/ScalarType.h>
+
+#include <cstdint>
+
+namespace OPERATOR_NAMESPACE {
+
+using torch::headeronly::ScalarType;
+
+struct LltmSizes {
+  int64_t batch, input_features, state_size;
+};
+
+// lltm.cu: around products that PyTorch makes.
+
+/// whole = [left, right], row by row.
+void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* left,
+                 const void* right, void* whole, void* stream);
+
+/// [left, right] = whole, row by row.
+void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* whole,
+                  void* left, void* right, void* stream);
+
+/// Where bias is not null, gates lack it, and get it.
+void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, const void* old_cell,
+                         void* new_h, void* new_cell, void* stream);
+
+/// In how many parts `launch_lltm_backward` adds up the rows of d_gates.
+int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes);
+
+/// Where sums, (parts, 3*state_size) in float for half types and in `dtype` otherwise, is not null, it gets the sums of
+/// d_gates over the rows of each part.
+void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* gates, const void* old_cell,
+                          const void* grad_h, const void* grad_cell, void* d_gates, void* d_old_cell, void* sums,
+                          void* stream);
+
+/// total, of (columns,) and `dtype`, is the sum of the rows of `sums`.
+void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream);
+
+// lltm_small.cu: all of it, products too.
+
+/// Whether the kernels for small cells take such sizes.
+bool is_small(const LltmSizes& sizes);
+
+void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
+                          const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
+                          void* gates, void* stream);
+
+/// Gradients that are null are not wanted.
+struct LltmGradients {
+  void *d_input, *d_weights, *d_bias, *d_old_h, *d_old_cell;
+};
+
+void launch_small_backward(ScalarType dtype, const LltmSizes& sizes, const void* grad_h, const void* grad_cell,
+                           const void* gates, const void* input, const void* weights, const void* old_h,
+                           const void* old_cell, const LltmGradients& gradients, void* stream);
+
+}  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,234 @@
+// The whole LLTM cell in one kernel forward and one backward, for sizes at which a matrix product is over before its
+// launch has paid: neither [old_h, input] nor d_gates is ever in memory.
+//
+// Forward: a warp has one element of the state in kRows rows of the batch. Its lanes share out the columns of the
+// weights, and their sums are added up across the warp.
+//
+// Backward has two kinds of blocks, which compute the d_gates that they need from the pre-activations: the first kind
+// multiplies those of kRows rows by a tile of columns of the weights, for d_old_h and d_input; the second has kWarps
+// elements of the state in all rows, for their rows of d_weights, their d_bias, and d_old_cell.
+#include "functions.h"
+#include "launch.h"
+#include "lltm.h"
+
+namespace OPERATOR_NAMESPACE {
+
+constexpr int kRows = 4, kWarps = static_cast<int>(kBlockSize) / kLanes;
+/// States whose d_gates a block of the first kind holds at a time; rows that one of the second kind holds.
+constexpr int kStates = 128, kMaxBatch = 64;
+/// Products of two numbers in a forward, at most.
+constexpr int64_t kMaxProducts = 1 << 22;
+
+/// Sizes that `is_small` holds fit an int, and so do all offsets.
+struct SmallSizes {
+  int batch, input_features, state_size;
+
+  __host__ __device__ int columns() const { return state_size + input_features; }
+  __host__ __device__ int column_tiles() const { return (columns() + kLanes - 1) / kLanes; }
+  __host__ __device__ int groups() const { return (batch + kRows - 1) / kRows; }
+  __host__ __device__ int tiles() const { return (state_size + kWarps - 1) / kWarps; }
+};
+
+/// An element of [old_h, input].
+template <typename scalar_t>
+__device__ compute_t<scalar_t> joined(const SmallSizes& sizes, const scalar_t* old_h, const scalar_t* input, int row,
+                                      int column) {
+  const int state_size = sizes.state_size;
+  return column < state_size ? old_h[row * state_size + column]
+                             : input[row * sizes.input_features + column - state_size];
+}
+
+template <typename scalar_t>
+__global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restrict__ input,
+                                     const scalar_t* __restrict__ weights, const scalar_t* __restrict__ bias,
+                                     const scalar_t* __restrict__ old_h, const scalar_t* __restrict__ old_cell,
+                                     scalar_t* __restrict__ new_h, scalar_t* __restrict__ new_cell,
+                                     scalar_t* __restrict__ gates) {
+  using real = compute_t<scalar_t>;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
+  const int state_size = sizes.state_size, columns = sizes.columns();
+  const int first = static_cast<int>(blockIdx.x) / sizes.tiles() * kRows;
+  const int state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
+  real sum[kRows][3] = {};
+  for (int column = lane; column < columns && state < state_size; column += kLanes) {
+    real w[3];
+    for (int gate = 0; gate < 3; ++gate) w[gate] = weights[(gate * state_size + state) * columns + column];
+    for (int r = 0; r < kRows; ++r) {
+      // Rows beyond the last are the last once more, so that no load waits for a comparison.
+      const int row = first + r < sizes.batch ? first + r : sizes.batch - 1;
+      const real x = joined(sizes, old_h, input, row, column);
+      for (int gate = 0; gate < 3; ++gate) sum[r][gate] += w[gate] * x;
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int gate = 0; gate < 3; ++gate) {
+      for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+        sum[r][gate] += from_lane(sum[r][gate], distance);
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) {
+    const int row = first + r;
+    if (lane != r || row >= sizes.batch || state >= state_size) continue;
+    for (int gate = 0; gate < 3; ++gate) {
+      sum[r][gate] += static_cast<real>(bias[gate * state_size + state]);
+      gates[(row * 3 + gate) * state_size + state] = sum[r][gate];
+    }
+    const auto next =
+        cell_forward<real, functions_of<scalar_t>>(sum[r][0], sum[r][1], sum[r][2], old_cell[row * state_size + state]);
+    new_h[row * state_size + state] = next.new_h;
+    new_cell[row * state_size + state] = next.new_cell;
+  }
+}
+
+/// What both kinds of blocks begin with.
+template <typename scalar_t>
+struct Cotangents {
+  const scalar_t *grad_h, *grad_cell, *gates, *old_cell;
+
+  __device__ CellGradient<compute_t<scalar_t>> gradient(int row, int state, int state_size) const {
+    const int at = row * state_size + state;
+    const scalar_t* gate = gates + row * 3 * state_size + state;
+    return cell_vjp<compute_t<scalar_t>, functions_of<scalar_t>>(grad_h[at], grad_cell[at], gate[0], gate[state_size],
+                                                                 gate[2 * state_size], old_cell[at]);
+  }
+};
+
+/// d_old_h and d_input of kRows rows and kLanes columns: each warp adds up over every kWarps-th state.
+template <typename scalar_t>
+__device__ void gradient_of_rows(const SmallSizes& sizes, int block, const Cotangents<scalar_t>& given,
+                                 const scalar_t* weights, scalar_t* d_old_h, scalar_t* d_input) {
+  using real = compute_t<scalar_t>;
+  __shared__ real d_gates[kStates][3][kRows], of_warp[kWarps][kRows][kLanes];
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
+  const int state_size = sizes.state_size, columns = sizes.columns();
+  const int first = block / sizes.column_tiles() * kRows;
+  const int column = block % sizes.column_tiles() * kLanes + lane;
+  real sum[kRows] = {};
+  for (int begin = 0; begin < state_size; begin += kStates) {
+    const int states = state_size - begin < kStates ? state_size - begin : kStates;
+    __syncthreads();  // the d_gates before these have been read
+    for (int k = static_cast<int>(threadIdx.x); k < kRows * kStates; k += static_cast<int>(kBlockSize)) {
+      const int r = k / kStates, state = k % kStates;
+      if (state >= states) continue;
+      const bool is_there = first + r < sizes.batch;
+      const auto gradient = given.gradient(is_there ? first + r : 0, begin + state, state_size);
+      d_gates[state][0][r] = is_there ? gradient.d_in_gate : real(0);
+      d_gates[state][1][r] = is_there ? gradient.d_out_gate : real(0);
+      d_gates[state][2][r] = is_there ? gradient.d_candidate_gate : real(0);
+    }
+    __syncthreads();
+    for (int state = warp; state < states && column < columns; state += kWarps) {
+      for (int gate = 0; gate < 3; ++gate) {
+        const real w = weights[(gate * state_size + begin + state) * columns + column];
+        for (int r = 0; r < kRows; ++r) sum[r] += d_gates[state][gate][r] * w;
+      }
+    }
+  }
+  for (int r = 0; r < kRows; ++r) of_warp[warp][r][lane] = sum[r];
+  __syncthreads();
+  const int row = first + warp;
+  if (warp >= kRows || row >= sizes.batch || column >= columns) return;
+  real total = 0;
+  for (int other = 0; other < kWarps; ++other) total += of_warp[other][warp][lane];
+  if (column < state_size) {
+    if (d_old_h != nullptr) d_old_h[row * state_size + column] = total;
+  } else if (d_input != nullptr) {
+    d_input[row * sizes.input_features + column - state_size] = total;
+  }
+}
+
+/// d_weights, d_bias and d_old_cell of kWarps states.
+template <typename scalar_t>
+__device__ void gradient_of_states(const SmallSizes& sizes, int block, const Cotangents<scalar_t>& given,
+                                   const scalar_t* input, const scalar_t* old_h, scalar_t* d_weights, scalar_t* d_bias,
+                                   scalar_t* d_old_cell) {
+  using real = compute_t<scalar_t>;
+  constexpr int kGates = 3 * kWarps;
+  __shared__ real d_gates[kMaxBatch][kGates];
+  const int thread = static_cast<int>(threadIdx.x), first = block * kWarps;
+  const int state_size = sizes.state_size, columns = sizes.columns();
+  for (int k = thread; k < sizes.batch * kWarps; k += static_cast<int>(kBlockSize)) {
+    const int row = k / kWarps, own = k % kWarps, state = first + own;
+    if (state >= state_size) continue;
+    const auto gradient = given.gradient(row, state, state_size);
+    d_gates[row][own] = gradient.d_in_gate;
+    d_gates[row][kWarps + own] = gradient.d_out_gate;
+    d_gates[row][2 * kWarps + own] = gradient.d_candidate_gate;
+    if (d_old_cell != nullptr) d_old_cell[row * state_size + state] = gradient.d_old_cell;
+  }
+  __syncthreads();
+  if (d_bias != nullptr && thread < kGates && first + thread % kWarps < state_size) {
+    real sum = 0;
+    for (int row = 0; row < sizes.batch; ++row) sum += d_gates[row][thread];
+    d_bias[thread / kWarps * state_size + first + thread % kWarps] = sum;
+  }
+  for (int column = thread; column < columns && d_weights != nullptr; column += static_cast<int>(kBlockSize)) {
+    real sum[kGates] = {};
+    for (int row = 0; row < sizes.batch; ++row) {
+      const real x = joined(sizes, old_h, input, row, column);
+      for (int k = 0; k < kGates; ++k) sum[k] += d_gates[row][k] * x;
+    }
+    for (int k = 0; k < kGates; ++k) {
+      const int state = first + k % kWarps;
+      if (state < state_size) d_weights[(k / kWarps * state_size + state) * columns + column] = sum[k];
+    }
+  }
+}
+
+template <typename scalar_t>
+__global__ void small_backward_kernel(SmallSizes sizes, Cotangents<scalar_t> given, const scalar_t* __restrict__ input,
+                                      const scalar_t* __restrict__ weights, const scalar_t* __restrict__ old_h,
+                                      scalar_t* __restrict__ d_input, scalar_t* __restrict__ d_weights,
+                                      scalar_t* __restrict__ d_bias, scalar_t* __restrict__ d_old_h,
+                                      scalar_t* __restrict__ d_old_cell) {
+  const int block = static_cast<int>(blockIdx.x);
+  if (block < sizes.tiles()) {
+    gradient_of_states(sizes, block, given, input, old_h, d_weights, d_bias, d_old_cell);
+  } else {
+    gradient_of_rows(sizes, block - sizes.tiles(), given, weights, d_old_h, d_input);
+  }
+}
+
+static SmallSizes small(const LltmSizes& sizes) {
+  return {static_cast<int>(sizes.batch), static_cast<int>(sizes.input_features), static_cast<int>(sizes.state_size)};
+}
+
+bool is_small(const LltmSizes& sizes) {
+  const int64_t columns = sizes.state_size + sizes.input_features;
+  // Each factor is held alone first, so that no product of them can overflow.
+  return sizes.batch <= kMaxBatch && columns <= kMaxProducts && sizes.batch * sizes.state_size <= kMaxProducts &&
+         3 * sizes.batch * sizes.state_size * columns <= kMaxProducts;
+}
+
+void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
+                          const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
+                          void* gates, void* stream) {
+  const SmallSizes own = small(sizes);
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    launch_with_barriers(
+        "small_forward_kernel", small_forward_kernel<scalar_t>, static_cast<int64_t>(own.groups()) * own.tiles(), 1,
+        stream, own, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
+        static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_h), static_cast<const scalar_t*>(old_cell),
+        static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell), static_cast<scalar_t*>(gates));
+  });
+}
+
+void launch_small_backward(ScalarType dtype, const LltmSizes& sizes, const void* grad_h, const void* grad_cell,
+                           const void* gates, const void* input, const void* weights, const void* old_h,
+                           const void* old_cell, const LltmGradients& gradients, void* stream) {
+  const SmallSizes own = small(sizes);
+  const bool wants_rows = gradients.d_old_h != nullptr || gradients.d_input != nullptr;
+  const int64_t rows = wants_rows ? static_cast<int64_t>(own.groups()) * own.column_tiles() : 0;
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    const Cotangents<scalar_t> given{static_cast<const scalar_t*>(grad_h), static_cast<const scalar_t*>(grad_cell),
+                                     static_cast<const scalar_t*>(gates), static_cast<const scalar_t*>(old_cell)};
+    launch_with_barriers("small_backward_kernel", small_backward_kernel<scalar_t>, own.tiles() + rows, 1, stream, own,
+                         given, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
+                         static_cast<const scalar_t*>(old_h), static_cast<scalar_t*>(gradients.d_input),
+                         static_cast<scalar_t*>(gradients.d_weights), static_cast<scalar_t*>(gradients.d_bias),
+                         static_cast<scalar_t*>(gradients.d_old_h), static_cast<scalar_t*>(gradients.d_old_cell));
+  });
+}
+
+}  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,37 @@
+// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: layer_norm.cu defines them,
+// layer_norm.cpp calls them.
+//
+// Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
+// null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
+// cudaStream_t.
+#pragma once
+
+#include <torch/headeronly/core/ScalarType.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace OPERATOR_NAMESPACE {
+
+/// Whether a row fits the registers of a block, forward and backward, if all of the matrices begin at these addresses.
+bool fits_forward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
+bool fits_backward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
+
+void launch_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* input,
+                         const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
+                         void* stream);
+
+/// In how many parts `launch_rows_backward` adds up the rows.
+int64_t row_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
+
+/// d_input and sums may be null. sums, (2, parts, columns) in the dtype of mean, gets for each part the sums of
+/// grad_output * xhat, then those of grad_output.
+void launch_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output,
+                          const void* input, const void* mean, const void* rstd, const void* weight, void* d_input,
+                          void* sums, void* stream);
+
+/// d_weight and d_bias, each of which may be null, from the sums of launch_rows_backward.
+void launch_totals(torch::headeronly::ScalarType dtype, int64_t parts, int64_t columns, const void* sums,
+                   void* d_weight, void* d_bias, void* stream);
+
+}  // namespace OPERATOR_NAMESPACE

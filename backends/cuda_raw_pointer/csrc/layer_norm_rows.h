@@ -1,0 +1,44 @@
+// From tensors to the launchers of layer_norm.cu, which know no strides: what is not contiguous is copied first.
+//
+// Each function is as the one in layer_norm_operator.h or layer_norm_passes.h whose name it begins with.
+#pragma once
+
+#include "layer_norm.h"
+#include "layer_norm_operator.h"
+
+namespace OPERATOR_NAMESPACE {
+
+inline Tensor dense_or_undefined(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+inline const void* pointer_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr() : nullptr;
+}
+
+inline void rows_forward_over_pointers(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
+                                       const Tensor& output, const Tensor& mean, const Tensor& rstd) {
+  const Tensor dense_input = input.contiguous();
+  const Tensor dense_weight = dense_or_undefined(weight), dense_bias = dense_or_undefined(bias);
+  launch_layer_norm_forward(input.scalar_type(), input.size(0), input.size(1), dense_input.const_data_ptr(),
+                            pointer_or_null(dense_weight), pointer_or_null(dense_bias), eps, output.mutable_data_ptr(),
+                            mean.mutable_data_ptr(), rstd.mutable_data_ptr(), current_stream(input));
+}
+
+inline void rows_backward_over_pointers(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
+                                        const Tensor& rstd, const Tensor& weight, const Tensor& d_input) {
+  const Tensor dense_grad = grad_output.contiguous(), dense_input = input.contiguous();
+  const Tensor dense_weight = dense_or_undefined(weight);
+  launch_layer_norm_backward(input.scalar_type(), input.size(0), input.size(1), dense_grad.const_data_ptr(),
+                             dense_input.const_data_ptr(), mean.const_data_ptr(), rstd.const_data_ptr(),
+                             pointer_or_null(dense_weight), d_input.mutable_data_ptr(), current_stream(input));
+}
+
+inline void columns_backward_over_pointers(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
+                                           const Tensor& rstd, const Tensor& d_weight, const Tensor& d_bias) {
+  const Tensor dense_grad = grad_output.contiguous(), dense_input = input.contiguous();
+  launch_layer_norm_columns(input.scalar_type(), input.size(0), input.size(1), d_weight.size(0),
+                            dense_grad.const_data_ptr(), dense_input.const_data_ptr(), mean.const_data_ptr(),
+                            rstd.const_data_ptr(), d_weight.mutable_data_ptr(), d_bias.mutable_data_ptr(),
+                            current_stream(input));
+}
+
+}  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,63 @@
+"""On CUDA, what an operator returns belongs to the stream that it was called on, in the caching allocator's books too.
+
+PyTorch's allocator gives a freed block out again at once, to the stream that it was allocated on, since work on one
+stream keeps its order. Who computes on a stream of his own and returns what was allocated there has to say so with
+`record_stream`: otherwise a result that its user drops while his stream still reads it is overwritten by the next call.
+So results are read on one stream behind a sleep, and dropped; then the operator is called on another stream, several
+times, with other values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from backends.base import CUDA
+from harness.errors import NotApplicable
+from harness.judge import Property
+from harness.oracle import expected
+from harness.parity import Tally
+from harness.scenarios import smallest
+from harness.subject import Subject
+
+#: 0.1 s at 2 GHz: far longer than the host needs to queue the later calls.
+_CYCLES = 200_000_000
+#: Calls whose results would lie where those of the first have lain.
+_LATER = 3
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Outputs and gradients that are read late, and dropped before."""
+    if subject.device != CUDA:
+        raise NotApplicable("streams exist on the device cuda only")
+    tally = Tally(subject)
+    scenario = smallest(subject.operator)
+    other = replace(scenario, seed=scenario.seed + 1)
+    call, later = subject.realise(scenario), subject.realise(other)
+    subject.gradients(call, subject.outputs(call, scenario), scenario)  # what is done once is not at issue here
+    torch.cuda.synchronize()
+    reader, writer = (torch.cuda.Stream() for _ in range(2))  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(reader):
+        outputs = subject.outputs(call, scenario)
+        gradients = subject.gradients(call, outputs, scenario)
+        torch.cuda._sleep(_CYCLES)  # type: ignore[no-untyped-call]
+        read = [tensor.detach().clone() for tensor in outputs]
+        read_gradients = {name: tensor.clone() for name, tensor in gradients.items()}
+        del outputs, gradients
+    with torch.cuda.stream(writer):
+        kept = []
+        for _ in range(_LATER):
+            others = subject.outputs(later, other)
+            kept.append((others, subject.gradients(later, others, other)))
+    torch.cuda.synchronize()
+    tally.scenarios += 2
+    tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), read, read_gradients)
+    measure = expected(subject.operator, other, subject.dtype)
+    for others, of_others in kept:
+        tally.hold_all(other, measure, others, of_others)
+    return tally.figures()
+
+
+PROPERTY = Property("record-stream", "no result is overwritten while the stream of its caller still reads it", check)
