@@ -105,12 +105,25 @@ class Declaration:
 
 
 @dataclass(frozen=True)
+class Peer:
+    """A function of the library that computes something else of the same shape: timed beside an operator, never judged.
+
+    `leaves(inputs)` are what it is called with and differentiated by, of the sizes, dtype and device of the operator's
+    inputs; `function(*leaves)` returns tensors of the shapes of the operator's outputs. `name` has a dot.
+    """
+
+    name: str
+    leaves: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]]
+    function: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class Backend:
     """One way of implementing operators. Its public name is its folder's, with `-` for `_`.
 
     `absent` names the operators that it lacks on purpose, each with the reason: all their cells are `declared`.
     `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
-    `not-run` in a run that names no backend.
+    `not-run` in a run that names no backend. `beside` has, for an operator, what else is worth knowing the time of.
     """
 
     summary: str
@@ -119,6 +132,7 @@ class Backend:
     declared: tuple[Declaration, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict, hash=False)
     on_request: str = ""
+    beside: Mapping[str, Peer] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for operator, reason in self.absent.items():

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import operator as python_operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -153,10 +153,14 @@ FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forw
 
 @dataclass(frozen=True)
 class Cost:
-    """The least that a phase takes: bytes between memory and processor, and floating-point operations in products."""
+    """The least that a phase takes: bytes between memory and processor, and floating-point operations in products.
+
+    `between` are the bytes that are moved beside the products, where each of these is a call of its own.
+    """
 
     bytes: int
     flops: int
+    between: int = 0
 
 
 @dataclass(frozen=True)
@@ -240,7 +244,9 @@ class Operator:
     normalisation. Where it is empty, the contract has no rule, and nothing is asked.
 
     `flops` are the multiplications and additions of the matrix products of forward and of backward, as expressions over
-    the sizes. Pointwise operations are not counted: they hide behind the bytes that they read and write.
+    the sizes. Pointwise operations are not counted: they hide behind the bytes that they read and write. `elementwise`
+    are the elements that forward and backward read and write beside those products, at least, where each of these is a
+    call of its own; 0 where it is nothing, or nobody has said.
     """
 
     name: str
@@ -260,6 +266,7 @@ class Operator:
     call: Callable[..., Any] | None = None
     refusals: tuple[Refusal, ...] = field(default=())
     flops: tuple[str, str] = ("0", "0")
+    elementwise: tuple[str, str] = ("0", "0")
     saved: tuple[TensorArg, ...] = field(default=())
     autocast: str = ""
 
@@ -319,10 +326,11 @@ class Operator:
             raise ValueError(f"phase was {phase!r}, but should be one of {', '.join(PHASES)}")
         if phase == FORWARD_AND_BACKWARD:
             parts = [self.cost(part, sizes, itemsize) for part in (FORWARD, BACKWARD)]
-            return Cost(sum(part.bytes for part in parts), sum(part.flops for part in parts))
+            return Cost(*(sum(figures) for figures in zip(*map(astuple, parts), strict=True)))
         gradients = tuple(arg for arg in self.inputs if arg.differentiable) if phase == BACKWARD else ()
         elements = sum(prod(arg.shape_for(sizes)) for arg in (*self.inputs, *self.outputs, *gradients))
-        return Cost(elements * itemsize, int(evaluate(self.flops[PHASES.index(phase)], sizes)))
+        flops, between = (int(evaluate(rule[PHASES.index(phase)], sizes)) for rule in (self.flops, self.elementwise))
+        return Cost(elements * itemsize, flops, between * itemsize)
 
     def case(self, name: str) -> Case:
         """The case of that name; KeyError with the known names otherwise."""

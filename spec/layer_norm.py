@@ -325,6 +325,8 @@ def _operator(name: str, form: _Form, cases: tuple[Case, ...], forms: tuple[Oper
         invariants=_invariants(form),
         call=form.call,
         refusals=_refusals(form),
+        # There is no product: all is beside it. Forward reads and writes a matrix, backward reads two and writes one.
+        elementwise=(f"2*{'*'.join(form.shape)}", f"3*{'*'.join(form.shape)}"),
         saved=(
             *(TensorArg(name, form.shape) for name in ("deviation", "centred", *(("xhat",) if form.weight else ()))),
             *(TensorArg(name, form.shape[: len(form.shape) - form.normalized]) for name in ("mean", "rstd")),

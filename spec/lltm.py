@@ -246,6 +246,9 @@ OPERATOR = Operator(
     ),
     recurrent=(("new_h", "old_h"), ("new_cell", "old_cell")),
     flops=("6*batch*state_size*(state_size + input_features)", "12*batch*state_size*(state_size + input_features)"),
+    # Forward: three gates and old_cell in, new_h and new_cell out. Backward: those four and two cotangents in, the
+    # gradients of the gates and of old_cell out.
+    elementwise=("6*batch*state_size", "10*batch*state_size"),
     saved=(
         TensorArg("X", ("batch", "state_size + input_features")),
         TensorArg("gates", ("batch", "3*state_size")),

@@ -3,6 +3,7 @@
 import torch
 
 from backends.base import CPU, CUDA, Backend, Declaration
+from backends.torch_native import peers
 
 _HALF_ON_CPU = (
     "F.layer_norm on the CPU keeps mean and rstd, and adds up the gradients of weight and bias, in the half type: over "
@@ -37,4 +38,5 @@ BACKEND = Backend(
         "lltm": "PyTorch has no such cell: torch.nn.LSTMCell has a forget gate, and tanh where LLTM has elu",
         "lltm_sequence": "PyTorch has no such network: torch.nn.LSTM has a forget gate, and tanh where LLTM has elu",
     },
+    beside={"lltm": peers.CELL, "lltm_sequence": peers.NETWORK},
 )

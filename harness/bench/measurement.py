@@ -11,21 +11,22 @@ from typing import Any
 
 import torch
 
-from backends.base import CPU, CUDA
+from backends.base import CPU, CUDA, Peer
 from harness import environment
 from harness.bench import correctness, products, rounds
-from harness.bench.products import PRODUCTS_ALONE
+from harness.bench.products import FLOOR, PRODUCTS_ALONE, is_backend
 from harness.bench.record import KIND, SCHEMA, Row, find
+from harness.discovery import FoundBackend
 from harness.errors import Broken, Failure, HarnessError, Unavailable
-from harness.measuring import ceilings, clocks, work
+from harness.measuring import ceilings, clocks, memory, work
 from harness.measuring.work import Work
 from harness.options import Slot
 from harness.scenario import Scenario, realise
 from harness.subject import Subject, told
 from spec.contract import PHASES, Case, Operator
 
-#: Backends that every row is compared with, where they are there.
-REFERENCES = ("python-autograd", "torch-compile", PRODUCTS_ALONE)
+#: What every row is compared with, besides peers, where it is there.
+REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE, FLOOR)
 
 #: How the reason begins for which a backend that returns something wrong has no row.
 WRONG = "wrong"
@@ -130,8 +131,10 @@ class _Bench:
     def measure(self, slots: list[Slot], threads: int | None) -> None:
         """All cases of one operator, device and dtype."""
         here = _Place(slots[0].operator, slots[0].device, slots[0].dtype, threads)
-        subjects = []
+        subjects, peers = [], []
         for slot in slots:
+            if isinstance(slot.source, FoundBackend) and here.operator.name in slot.source.backend.beside:
+                peers.append(slot.source.backend.beside[here.operator.name])
             try:
                 subjects.append(slot.subject().in_form(slot.operator))
             except (Unavailable, Broken) as error:
@@ -140,17 +143,17 @@ class _Bench:
             if "benchmark" in case.tags and case.name in (self.settings.cases or (case.name,)):
                 place = replace(here, case=case)
                 self.say(place.told())
-                self._case(place, case, subjects)
+                self._case(place, case, subjects, peers)
 
-    def _case(self, here: _Place, case: Case, subjects: list[Subject]) -> None:
+    def _case(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> None:
         right = [subject for subject in subjects if self._is_right(here, subject, case, "before")]
         begin = len(self.rows)
         for clock in clocks.CLOCKS if here.device == CUDA else (clocks.WALL,):
             for phase in self.settings.phases:
                 place = replace(here, phase=phase, clock=clock)
                 with clocks.preparing(clock, here.device):
-                    works = self._prepared(place, case, right, phase, clock)
-                if set(works) - {PRODUCTS_ALONE}:
+                    works = self._prepared(place, case, right, peers)
+                if any(map(is_backend, works)):
                     self._together(place, case, works, phase, clock)
         wrong = {subject.backend for subject in right if not self._is_right(here, subject, case, "after")}
         self.rows[begin:] = [row for row in self.rows[begin:] if row["backend"] not in wrong]
@@ -163,19 +166,27 @@ class _Bench:
             return False
         return True
 
-    def _prepared(self, here: _Place, case: Case, subjects: list[Subject], phase: str, clock: str) -> dict[str, Work]:
-        """The work of each backend that can be timed by that clock."""
-        inputs = _ring(here.operator, case, here.device, here.dtype)
+    def _prepared(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> dict[str, Work]:
+        """The work of each backend, and of what it is compared with, that can be timed by this clock."""
+        phase, device = here.phase, here.device
+        assert phase is not None
+        assert here.clock is not None
+        inputs = _ring(here.operator, case, device, here.dtype)
+        found: dict[str, Work] = {}
         makers: dict[str, Callable[[], Work | None]] = {
-            subject.backend: partial(work.prepare, subject.function, inputs, phase, here.device) for subject in subjects
+            subject.backend: partial(work.prepare, subject.function, inputs, phase, device) for subject in subjects
         }
-        makers[PRODUCTS_ALONE] = partial(products.prepare, here.operator, inputs, phase, here.device)
-        found = {}
+        for peer in peers:
+            own = [(peer.leaves(given), cotangents) for given, cotangents in inputs]
+            makers[peer.name] = partial(work.prepare, peer.function, own, phase, device)
+        between = here.operator.cost(phase, case.sizes, here.dtype.itemsize).between
+        makers[PRODUCTS_ALONE] = partial(products.prepare, here.operator, inputs, phase, device)
+        makers[FLOOR] = lambda: products.prepare_floor(found.get(PRODUCTS_ALONE), between, device)
         for backend, make in makers.items():
             try:
                 made = make()
                 if made is not None:
-                    self._try(made, clock)
+                    self._try(made, here.clock)
                     found[backend] = made
             except (HarnessError, clocks.NotCapturable, RuntimeError) as error:
                 self._miss(here, backend, str(error) if isinstance(error, HarnessError) else told(error))
@@ -202,12 +213,21 @@ class _Bench:
                     **here.row(backend),
                     "sizes": dict(case.sizes),
                     **times,
-                    "ratios": {name: rounds.ratio(taken[name], samples) for name in REFERENCES if name in taken},
+                    "ratios": {
+                        name: rounds.ratio(other, samples)
+                        for name, other in taken.items()
+                        if name in REFERENCES or not is_backend(name)
+                    },
+                    **self._peak(works[backend]),
                     "bytes": cost.bytes,
                     "flops": cost.flops,
                     "roofline": {"seconds": rounds.rounded(least), "bound": bound, "fraction": fraction},
                 }
             )
+
+    def _peak(self, made: Work) -> Row:
+        """On CUDA, how much a call allocates: counted there by the allocator, at no cost."""
+        return {"peak_bytes": memory.peak_bytes(made)} if made.device == CUDA else {}
 
     def _ceiling(self, here: _Place) -> Row:
         about = {"device": here.device, "dtype": here.dtype_name, "threads": here.threads}

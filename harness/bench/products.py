@@ -1,32 +1,47 @@
-"""The matrix products alone: what a backend would cost if all else were free.
+"""What an operator would cost if all else were free: its matrix products alone, and with what lies between them.
 
 The reference is run once with everything recorded that multiplies matrices; the operands are kept, and the same
-products are made from them again. No operator needs code of its own.
+products are made from them again, each in the fastest of the forms that it can be asked for. No operator needs code of
+its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.measuring.work import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, Inputs, Step, Work
+from harness.measuring import clocks
+from harness.measuring.work import BACKWARD, FORWARD, Inputs, Step, Work
 from spec.contract import Operator
 
-#: What such a row is called in a record: no backend has this name.
-PRODUCTS_ALONE = "products-alone"
+#: What rows are called in a record that are no backend's: the products; and they and a copy of as many bytes as have to
+#: be moved beside them.
+PRODUCTS_ALONE, FLOOR = "products-alone", "floor"
 
-_PRODUCTS = frozenset(
-    {
-        torch.ops.aten.mm.default,
-        torch.ops.aten.addmm.default,
-        torch.ops.aten.bmm.default,
-        torch.ops.aten.baddbmm.default,
-    }
-)
+_mm, _addmm = torch.ops.aten.mm.default, torch.ops.aten.addmm.default
+_BATCHED = frozenset({torch.ops.aten.bmm.default, torch.ops.aten.baddbmm.default})
+#: Calls in a sample of a form, and samples.
+_CALLS, _SAMPLES = 16, 3
+
+Product = Sequence[Callable[[], Any]]
+
+
+def is_backend(name: str) -> bool:
+    """Whether a row of that name is a backend's; a peer has a dotted name, which no folder can have."""
+    return name not in (PRODUCTS_ALONE, FLOOR) and "." not in name
+
+
+def _forms(func: Any, args: Any, kwargs: Any) -> Product:
+    """The same product, asked for in different ways: each may be another routine of the library."""
+    if func not in (_mm, _addmm) or kwargs:
+        return (partial(func, *args, **kwargs),)
+    a, b = args[-2:]
+    return (partial(func, *args), partial(torch.mm, a, b), partial(torch.mm, b.t(), a.t()))
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -34,36 +49,66 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.made: list[Callable[[], Any]] = []
+        self.made: list[Product] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _PRODUCTS:
+        if func in (_mm, _addmm) or func in _BATCHED:
             held = tuple(value.detach() if isinstance(value, Tensor) else value for value in args)
-            self.made.append(lambda: func(*held, **(kwargs or {})))
+            self.made.append(_forms(func, held, kwargs or {}))
         return func(*args, **(kwargs or {}))
 
 
 def prepare(operator: Operator, ring: Sequence[tuple[Inputs, Inputs]], phase: str, device: str) -> Work | None:
     """The products of a phase as work; None where the reference makes none."""
-    steps = [_step(operator, inputs, cotangents, phase) for inputs, cotangents in ring]
-    return None if any(step is None for step in steps) else Work([step for step in steps if step], device)
+    made = [_recorded(operator, inputs, cotangents, phase) for inputs, cotangents in ring]
+    if not made[0]:
+        return None
+    chosen = [_fastest(product, device) for product in made[0]]
+    return Work([_step([forms[k] for forms, k in zip(each, chosen, strict=True)]) for each in made], device)
 
 
-def _step(operator: Operator, inputs: Inputs, cotangents: Inputs, phase: str) -> Step | None:
+def prepare_floor(products: Work | None, between: int, device: str) -> Work | None:
+    """The products and a copy that moves `between` bytes; None where nothing is said to lie between them."""
+    if between == 0:
+        return None
+    source = torch.zeros(between // 2, dtype=torch.int8, device=device)
+    target = torch.empty_like(source)
+
+    def with_copy(step: Step) -> Step:
+        def both() -> None:
+            step()
+            target.copy_(source)
+
+        return both
+
+    return Work([with_copy(step) for step in (products.steps if products else [lambda: None])], device)
+
+
+def _recorded(operator: Operator, inputs: Inputs, cotangents: Inputs, phase: str) -> list[Product]:
     leaves = [tensor.detach().requires_grad_() for tensor in inputs]
     with _Recorder() as forward:
         outputs = operator.forward(*leaves)
     with _Recorder() as backward:
         torch.autograd.grad(outputs, leaves, cotangents)
-    made = {
-        FORWARD: forward.made,
-        BACKWARD: backward.made,
-        FORWARD_AND_BACKWARD: forward.made + backward.made,
-    }[phase]
+    made: list[Product] = [] if phase == BACKWARD else list(forward.made)
+    return made if phase == FORWARD else made + list(backward.made)
 
+
+def _fastest(product: Product, device: str) -> int:
+    """Which of the forms takes least, without the host where there is a GPU."""
+    timed = clocks.graph if device == clocks.CUDA else clocks.wall
+    took = []
+    for form in product:
+        work = Work([_step([form])], device)
+        work.once()
+        took.append(min(timed(work, _CALLS) for _ in range(_SAMPLES)))
+    return took.index(min(took))
+
+
+def _step(forms: Sequence[Callable[[], Any]]) -> Step:
     def products() -> None:
         with torch.no_grad():
-            for product in made:
-                product()
+            for form in forms:
+                form()
 
-    return products if made else None
+    return products

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from harness.bench import measurement, record
 from harness.bench.measurement import WRONG, Settings
-from harness.bench.products import PRODUCTS_ALONE
+from harness.bench.products import is_backend
 from harness.bench.record import Row
 from harness.bench.tables import REFERENCE, ratio
 from harness.errors import UsageError
@@ -59,7 +59,7 @@ def _key(row: Row) -> str:
 
 
 def _counts(row: Row) -> bool:
-    return row["backend"] not in (REFERENCE, PRODUCTS_ALONE) and REFERENCE in row["ratios"]
+    return row["backend"] != REFERENCE and is_backend(row["backend"]) and REFERENCE in row["ratios"]
 
 
 def overall(found: Iterable[Change], wrong: bool) -> str:
@@ -80,7 +80,7 @@ def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> i
     def names(key: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row[key] for row in rows))
 
-    backends = tuple(dict.fromkeys((REFERENCE, *(name for name in names("backend") if name != PRODUCTS_ALONE))))
+    backends = tuple(dict.fromkeys((REFERENCE, *(name for name in names("backend") if is_backend(name)))))
     asked = Selection(names("operator"), backends, names("device"), names("dtype"))
     threads = tuple(dict.fromkeys(row["threads"] for row in rows if row["threads"])) or (given.threads,)
     rounds = given.launches * given.pairs
@@ -104,5 +104,5 @@ def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> i
 
 def _wanted(row: Row, given: argparse.Namespace) -> bool:
     asked = {key: getattr(given, key) for key in ("operator", "backend", "device", "dtype", "case", "phase", "clock")}
-    kept = row["backend"] in (REFERENCE, PRODUCTS_ALONE)
+    kept = row["backend"] == REFERENCE or not is_backend(row["backend"])
     return all(not names or row[key] in names or (key == "backend" and kept) for key, names in asked.items())

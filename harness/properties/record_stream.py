@@ -15,15 +15,15 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.errors import NotApplicable
+from harness.errors import NoEvidence, NotApplicable
 from harness.judge import Property
 from harness.oracle import expected
 from harness.parity import Tally
 from harness.scenarios import smallest
 from harness.subject import Subject
 
-#: 0.1 s at 2 GHz: far longer than the host needs to queue the later calls.
-_CYCLES = 200_000_000
+#: How long the reading stream sleeps in each attempt, in cycles: 0.1, 0.4 and 1 s at 2 GHz.
+_CYCLES = (200_000_000, 800_000_000, 2_000_000_000)
 #: Calls whose results would lie where those of the first have lain.
 _LATER = 3
 
@@ -39,25 +39,34 @@ def check(subject: Subject) -> dict[str, Any]:
     subject.gradients(call, subject.outputs(call, scenario), scenario)  # what is done once is not at issue here
     torch.cuda.synchronize()
     reader, writer = (torch.cuda.Stream() for _ in range(2))  # type: ignore[no-untyped-call]
-    with torch.cuda.stream(reader):
-        outputs = subject.outputs(call, scenario)
-        gradients = subject.gradients(call, outputs, scenario)
-        torch.cuda._sleep(_CYCLES)  # type: ignore[no-untyped-call]
-        read = [tensor.detach().clone() for tensor in outputs]
-        read_gradients = {name: tensor.clone() for name, tensor in gradients.items()}
-        del outputs, gradients
-    with torch.cuda.stream(writer):
-        kept = []
-        for _ in range(_LATER):
-            others = subject.outputs(later, other)
-            kept.append((others, subject.gradients(later, others, other)))
-    torch.cuda.synchronize()
-    tally.scenarios += 2
-    tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), read, read_gradients)
-    measure = expected(subject.operator, other, subject.dtype)
-    for others, of_others in kept:
-        tally.hold_all(other, measure, others, of_others)
-    return tally.figures()
+    for cycles in _CYCLES:
+        asleep = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(reader):
+            outputs = subject.outputs(call, scenario)
+            gradients = subject.gradients(call, outputs, scenario)
+            torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
+            asleep.record()
+            read = [tensor.detach().clone() for tensor in outputs]
+            read_gradients = {name: tensor.clone() for name, tensor in gradients.items()}
+            del outputs, gradients
+        with torch.cuda.stream(writer):
+            others = [subject.outputs(later, other) for _ in range(_LATER)]
+            of_others = [subject.gradients(later, outputs, other) for outputs in others]
+        writer.synchronize()
+        was_late = not asleep.query()  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+        tally.scenarios += 1
+        measure, of_other = (expected(subject.operator, each, subject.dtype) for each in (scenario, other))
+        tally.hold_all(scenario, measure, read, read_gradients)
+        for outputs, gradients in zip(others, of_others, strict=True):
+            tally.hold_all(other, of_other, outputs, gradients)
+        if was_late:
+            return tally.figures()
+        del others, of_others
+    raise NoEvidence(
+        "in each attempt the later calls ended when the reading stream had slept already: either they wait for another "
+        "stream, or the GPU is busy with the work of others"
+    )
 
 
 PROPERTY = Property("record-stream", "no result is overwritten while the stream of its caller still reads it", check)

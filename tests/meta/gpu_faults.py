@@ -42,15 +42,15 @@ def on_the_first_device(*inputs: Tensor) -> Outputs:
     return new_h.to(current), new_cell.to(current)
 
 
-_KEPT: list[Tensor] = []
+_KEPT: list[list[float]] = []
 
 
 @torch.library.custom_op("lltm_gpu_faults::first_bias", mutates_args=())
 def _first_bias(bias: Tensor) -> Tensor:
     """The bias, which is kept; while a graph is captured, the one that was kept last, which it then replays."""
     if torch.cuda.is_current_stream_capturing():
-        return _KEPT[-1].clone()
-    _KEPT.append(bias.clone())
+        return torch.cat([bias.new_full((1,), value) for value in _KEPT[-1]])
+    _KEPT.append(bias.tolist())  # as numbers: a tensor that is kept would lie in the graphs' own memory
     return bias.clone()
 
 

@@ -6,12 +6,17 @@
 // block are one part; the parts are added up by another kernel, in the same order each time.
 #include "rows.h"
 
+#include <cstring>
+#include <type_traits>
+
 #include "addressing.h"
 #include "launch.h"
 #include "layer_norm_math.h"
 
 namespace OPERATOR_NAMESPACE {
 
+/// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums.
+constexpr int kHeld = 4;
 /// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
 constexpr int kMostForward = 8, kMostBackward = 4;
 /// Two blocks for each multiprocessor of a large GPU: as many as there is room for, and as few parts as that.
@@ -33,21 +38,36 @@ __device__ inline Place place_of_thread(int threads) {
   return {threads, thread % threads, thread / threads};
 }
 
-/// `from` may be null; its elements are `otherwise` then.
-template <int width, typename real, typename scalar_t>
-__device__ Vector<real, width> widened(const scalar_t* from, int64_t column, real otherwise) {
+/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken out
+/// of their words by shifts, since the conversion of a single one costs several instructions.
+template <typename real, typename scalar_t, int width>
+__device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
   Vector<real, width> result;
-  if (from == nullptr) {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
+  if constexpr (std::is_same_v<scalar_t, c10::BFloat16> && width % 2 == 0) {
+    std::uint32_t words[width / 2];
+    std::memcpy(words, &vector, sizeof(words));
+#pragma unroll
+    for (int k = 0; k < width / 2; ++k) {
+      const std::uint32_t halves[2] = {words[k] << 16, words[k] & 0xffff0000u};
+      std::memcpy(&result.lane[2 * k], halves, sizeof(halves));
+    }
   } else {
-    const auto loaded = load<width>(from + column);
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = loaded.lane[lane];
+    for (int lane = 0; lane < width; ++lane) result.lane[lane] = vector.lane[lane];
   }
   return result;
 }
 
+/// `from` may be null; its elements are `otherwise` then.
+template <int width, typename real, typename scalar_t>
+__device__ Vector<real, width> load_or(const scalar_t* from, int64_t column, real otherwise) {
+  if (from != nullptr) return widened<real>(load<width>(from + column));
+  Vector<real, width> result;
+  for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
+  return result;
+}
+
 template <typename scalar_t, typename index_t, int width, int held>
-__global__ void __launch_bounds__(kBlockSize)
+__global__ void __launch_bounds__(kBlockSize, 4)
     rows_forward_kernel(index_t rows, index_t columns, int threads, const scalar_t* __restrict__ input,
                         const scalar_t* __restrict__ weight, const scalar_t* __restrict__ bias, compute_t<scalar_t> eps,
                         scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
@@ -58,14 +78,17 @@ __global__ void __launch_bounds__(kBlockSize)
   // All threads of a block go round equally often: row_sum needs every one of them.
   for (index_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
     const index_t row = begin + place.first, end = row < rows ? columns : 0;
-    Vector<scalar_t, width> x[held];
+    real x[held][width];  // widened once: to widen an element costs as much as to add it
     real sum = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
       const index_t column = place.column<width, index_t>(k);
       if (column >= end) continue;
-      x[k] = load<width>(input + row * columns + column);
-      for (int lane = 0; lane < width; ++lane) sum += static_cast<real>(x[k].lane[lane]);
+      const auto loaded = widened<real>(load<width>(input + row * columns + column));
+      for (int lane = 0; lane < width; ++lane) {
+        x[k][lane] = loaded.lane[lane];
+        sum += x[k][lane];
+      }
     }
     const real m = row_sum(sum, threads) / static_cast<real>(columns);
     real squares = 0;
@@ -73,8 +96,8 @@ __global__ void __launch_bounds__(kBlockSize)
     for (int k = 0; k < held; ++k) {
       if (place.column<width, index_t>(k) >= end) continue;
       for (int lane = 0; lane < width; ++lane) {
-        const real centred = static_cast<real>(x[k].lane[lane]) - m;
-        squares += centred * centred;
+        x[k][lane] -= m;
+        squares += x[k][lane] * x[k][lane];
       }
     }
     const real r = reciprocal_root(row_sum(squares, threads) / static_cast<real>(columns), eps);
@@ -82,11 +105,9 @@ __global__ void __launch_bounds__(kBlockSize)
     for (int k = 0; k < held; ++k) {
       const index_t column = place.column<width, index_t>(k);
       if (column >= end) continue;
-      const auto w = widened<width, real>(weight, column, real(1)), b = widened<width, real>(bias, column, real(0));
+      const auto w = load_or<width, real>(weight, column, real(1)), b = load_or<width, real>(bias, column, real(0));
       Vector<scalar_t, width> y;
-      for (int lane = 0; lane < width; ++lane) {
-        y.lane[lane] = normalise(static_cast<real>(x[k].lane[lane]), m, r, w.lane[lane], b.lane[lane]);
-      }
+      for (int lane = 0; lane < width; ++lane) y.lane[lane] = x[k][lane] * r * w.lane[lane] + b.lane[lane];
       store(output + row * columns + column, y);
     }
     if (end > 0 && place.own == 0) {
@@ -102,30 +123,23 @@ struct Sums {
   real of_weight[held][width] = {}, of_bias[held][width] = {};
 };
 
-/// Writes the part of a block: the sums of its threads, added up where several of them have the same columns.
+/// Writes the part of a block: the sums of its threads, added up where several rows are worked on at a time.
 template <typename real, int width, int held>
 __device__ void write_part(const Sums<real, width, held>& sums, const Place& place, int64_t columns,
                            real* __restrict__ to) {
+  __shared__ real of_thread[2 * width][kBlockSize];
   real* const to_weight = to + blockIdx.x * columns;
   real* const to_bias = to_weight + gridDim.x * columns;
-  if constexpr (held > 1) {  // a row takes the whole block
 #pragma unroll
-    for (int k = 0; k < held; ++k) {
-      const int64_t column = place.column<width, int64_t>(k);
-      for (int lane = 0; lane < width && column < columns; ++lane) {
-        to_weight[column + lane] = sums.of_weight[k][lane];
-        to_bias[column + lane] = sums.of_bias[k][lane];
-      }
-    }
-  } else {
-    __shared__ real of_thread[2 * width][kBlockSize];
+  for (int k = 0; k < held; ++k) {
+    __syncthreads();  // what was there before has been read
     for (int lane = 0; lane < width; ++lane) {
-      of_thread[lane][threadIdx.x] = sums.of_weight[0][lane];
-      of_thread[width + lane][threadIdx.x] = sums.of_bias[0][lane];
+      of_thread[lane][threadIdx.x] = sums.of_weight[k][lane];
+      of_thread[width + lane][threadIdx.x] = sums.of_bias[k][lane];
     }
     __syncthreads();
-    const int64_t column = place.column<width, int64_t>(0);
-    if (place.first > 0 || column >= columns) return;
+    const int64_t column = place.column<width, int64_t>(k);
+    if (place.first > 0 || column >= columns) continue;
     for (int lane = 0; lane < width; ++lane) {
       real of_weight = 0, of_bias = 0;
       for (int other = place.own; other < static_cast<int>(kBlockSize); other += place.threads) {
@@ -159,9 +173,10 @@ __global__ void __launch_bounds__(kBlockSize, 2)
       if (column >= end) continue;
       g[k] = load<width>(grad_output + row * columns + column);
       x[k] = load<width>(input + row * columns + column);
-      const auto w = widened<width, real>(weight, column, real(1));
+      const auto w = load_or<width, real>(weight, column, real(1));
+      const auto wide_g = widened<real>(g[k]), wide_x = widened<real>(x[k]);
       for (int lane = 0; lane < width; ++lane) {
-        const real grad = g[k].lane[lane], xhat = (static_cast<real>(x[k].lane[lane]) - m) * r;
+        const real grad = wide_g.lane[lane], xhat = (wide_x.lane[lane] - m) * r;
         sum_h += grad * w.lane[lane];
         sum_h_xhat += grad * w.lane[lane] * xhat;
         sums.of_weight[k][lane] += grad * xhat;
@@ -175,12 +190,12 @@ __global__ void __launch_bounds__(kBlockSize, 2)
     for (int k = 0; k < held; ++k) {
       const index_t column = place.column<width, index_t>(k);
       if (column >= end) continue;
-      const auto w = widened<width, real>(weight, column, real(1));
+      const auto w = load_or<width, real>(weight, column, real(1));
+      const auto wide_g = widened<real>(g[k]), wide_x = widened<real>(x[k]);
       Vector<scalar_t, width> d_x;
       for (int lane = 0; lane < width; ++lane) {
-        const real h = static_cast<real>(g[k].lane[lane]) * w.lane[lane];
-        const real xhat = (static_cast<real>(x[k].lane[lane]) - m) * r;
-        d_x.lane[lane] = input_gradient(h, xhat, r, mean_h, mean_h_xhat);
+        const real xhat = (wide_x.lane[lane] - m) * r;
+        d_x.lane[lane] = input_gradient(wide_g.lane[lane] * w.lane[lane], xhat, r, mean_h, mean_h_xhat);
       }
       store(d_input + row * columns + column, d_x);
     }
@@ -233,16 +248,22 @@ bool fits_backward(ScalarType dtype, int64_t columns, std::initializer_list<cons
   return held_vectors(dtype, columns, pointers, kMostBackward) > 0;
 }
 
+/// How many threads work on a row of that many vectors: as many as hold kHeld each, but no part of a warp that could be
+/// a whole one.
+static int threads_that_hold(int64_t vectors) {
+  return std::max(threads_for_row((vectors + kHeld - 1) / kHeld), std::min(threads_for_row(vectors), kLanes));
+}
+
 /// Calls `body.operator()<scalar_t, index_t, width, held>()` with the instance for rows that fit.
 template <int most, typename Body>
 void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
-    const int64_t vectors = columns / width;
+    const int64_t vectors = columns / width, threads = threads_that_hold(vectors);
     for_index_type(rows * columns, [&]<typename index_t>() {
-      if (vectors <= kBlockSize) {
+      if (vectors <= threads) {
         body.template operator()<scalar_t, index_t, width, 1>();
-      } else if (vectors <= most / 2 * kBlockSize) {
+      } else if (vectors <= most / 2 * threads) {
         body.template operator()<scalar_t, index_t, width, most / 2>();
       } else {
         body.template operator()<scalar_t, index_t, width, most>();
@@ -255,7 +276,7 @@ void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const 
                          const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
   for_rows<kMostForward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
     using real = compute_t<scalar_t>;
-    const int threads = threads_for_row(columns / width);
+    const int threads = threads_that_hold(columns / width);
     launch_with_barriers("rows_forward_kernel", rows_forward_kernel<scalar_t, index_t, width, held>, rows,
                          kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
                          threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
@@ -267,7 +288,7 @@ void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const 
 int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
   int64_t parts = 0;
   for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
-    const int64_t rows_at_once = kBlockSize / threads_for_row(columns / width);
+    const int64_t rows_at_once = kBlockSize / threads_that_hold(columns / width);
     parts = std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts);
   });
   return parts;
@@ -278,7 +299,7 @@ void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const
                           void* stream) {
   for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
     using real = compute_t<scalar_t>;
-    const int threads = threads_for_row(columns / width);
+    const int threads = threads_that_hold(columns / width);
     launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, index_t, width, held>,
                   {static_cast<unsigned>(row_parts(dtype, rows, columns))}, {kBlockSize}, stream,
                   static_cast<index_t>(rows), static_cast<index_t>(columns), threads,

@@ -14,6 +14,8 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kTile = 32, kSlots = static_cast<int>(kBlockSize) / kTile;
 /// Blocks that keep a large GPU busy.
 constexpr int64_t kBlocks = 512;
+/// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
+constexpr int64_t kFew = 1 << 19;
 
 template <typename scalar_t, typename index_t, int width>
 __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
@@ -146,7 +148,8 @@ template <typename Body>
 void for_instance(ScalarType dtype, int64_t elements, std::initializer_list<int64_t> lengths,
                   std::initializer_list<const void*> pointers, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    int64_t common = 0;  // a row of no elements is a whole number of any vectors
+    // Of a power of two all lengths are multiples if this is one; an odd number allows no vectors.
+    int64_t common = elements < kFew ? 1 : 0;
     for (const int64_t length : lengths) common |= length;
     for_index_type(elements, [&]<typename index_t>() {
       for_vector_width<scalar_t>(common, pointers,
@@ -195,7 +198,8 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes) {
   int64_t parts = 1;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    const int64_t tile = kTile * kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
+    const int64_t width = 3 * sizes.batch * sizes.state_size < kFew ? 1 : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
+    const int64_t tile = kTile * width;
     const int64_t tiles = (sizes.state_size + tile - 1) / tile;
     parts = std::max<int64_t>(1, std::min(kBlocks / tiles, (sizes.batch + kSlots - 1) / kSlots));
   });

@@ -50,6 +50,7 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
   const int first = static_cast<int>(blockIdx.x) / sizes.tiles() * kRows;
   const int state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
   real sum[kRows][3] = {};
+#pragma unroll 4
   for (int column = lane; column < columns && state < state_size; column += kLanes) {
     real w[3];
     for (int gate = 0; gate < 3; ++gate) w[gate] = weights[(gate * state_size + state) * columns + column];

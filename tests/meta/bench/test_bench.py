@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim
 from harness.bench.measurement import WRONG, Settings, measure
 from harness.bench.record import groups, read, write, written
 from harness.bench.tables import tutorial
-from harness.discovery import operator
+from harness.discovery import all_backends, operator
 from harness.errors import Failure, UsageError
 from harness.gate.baseline import FASTER, NOT_SLOWER, SLOWER, changes
 from harness.measuring import ceilings, memory, work
@@ -58,12 +60,13 @@ def test_the_phases_are_those_of_the_contract() -> None:
 
 
 def test_rows_that_are_right_have_times_ratios_and_a_roofline(record: dict[str, Any]) -> None:
-    assert [row["backend"] for row in record["rows"]] == ["python-autograd", "python-manual-backward", "products-alone"]
+    backends = ["python-autograd", "python-manual-backward", "products-alone", "floor"]
+    assert [row["backend"] for row in record["rows"]] == backends
     (together,) = groups(record["rows"]).values()
     for row in together:
         assert len(row["samples"]) == 2
         assert row["seconds"]["low"] <= row["seconds"]["median"] <= row["seconds"]["high"]
-        assert set(row["ratios"]) == {"python-autograd", "products-alone"}
+        assert set(row["ratios"]) == {"python-autograd", "products-alone", "floor"}
         cost = LLTM.cost(FORWARD, LLTM.case("tutorial").sizes, 4)
         assert (row["bytes"], row["flops"]) == (cost.bytes, cost.flops)
         assert row["roofline"]["seconds"] == pytest.approx(max(cost.flops / 1e9, cost.bytes / 1e8), rel=1e-4)
@@ -125,6 +128,52 @@ def test_the_products_alone_are_those_of_the_reference(phase: str, count: int) -
         made.once()
     calls = [event.name for event in seen.events() if event.name in ("aten::mm", "aten::addmm")]
     assert len(calls) == count
+
+
+def test_a_product_is_made_in_the_fastest_of_its_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(products, "_forms", lambda *_: [partial(time.sleep, 0.002), partial(asked.append, "quick")])
+    tensors = Subject(LLTM, "it", "cpu", torch.float32, LLTM.forward).realise(smallest(LLTM))
+    made = products.prepare(
+        LLTM, [(tensors.inputs, tuple(g for g in tensors.cotangents if g is not None))], FORWARD, "cpu"
+    )
+    assert made is not None
+    before = len(asked)
+    made.once()
+    assert len(asked) == before + 1
+
+
+@pytest.mark.parametrize(
+    "args", [(torch.ones(2, 3), torch.ones(3, 4)), (torch.ones(4), torch.ones(2, 3), torch.ones(3, 4))]
+)
+def test_all_forms_are_the_same_product(args: tuple[Tensor, ...]) -> None:
+    func = torch.ops.aten.mm.default if len(args) == 2 else torch.ops.aten.addmm.default
+    forms = products._forms(func, args, {})
+    assert sorted(tuple(form().shape) for form in forms) == [(2, 4)] * (len(forms) - 1) + [(4, 2)]
+
+
+def test_the_floor_is_the_products_and_a_copy() -> None:
+    made = work.Work([lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2))], "cpu")
+    floor = products.prepare_floor(made, LLTM.cost(FORWARD, LLTM.case("tutorial").sizes, 4).between, "cpu")
+    assert floor is not None
+    with torch.profiler.profile(record_shapes=True) as seen:
+        floor.once()
+    calls = {event.name: event.input_shapes for event in seen.events()}
+    assert "aten::mm" in calls
+    assert calls["aten::copy_"][0] == [6 * 16 * 128 * 4 // 2]
+    assert products.prepare_floor(made, 0, "cpu") is None
+
+
+@pytest.mark.parametrize(("of", "name"), [("lltm", "nn.LSTMCell"), ("lltm_sequence", "nn.LSTM")])
+def test_a_peer_returns_what_the_operator_returns(of: str, name: str) -> None:
+    peer = all_backends()["torch-native"].backend.beside[of]
+    tensors = Subject(operator(of), "it", "cpu", torch.float32, operator(of).forward).realise(smallest(operator(of)))
+    leaves = [leaf.requires_grad_() for leaf in peer.leaves(tuple(t.detach() for t in tensors.inputs))]
+    outputs = peer.function(*leaves)
+    assert [tuple(t.shape) for t in outputs] == [tuple(t.shape) for t in operator(of).forward(*tensors.inputs)]
+    assert all(g is not None for g in torch.autograd.grad(outputs, leaves, [torch.ones_like(t) for t in outputs]))
+    assert peer.name == name
+    assert not products.is_backend(name)
 
 
 def test_peak_memory_is_the_same_each_time_and_sees_what_is_held() -> None:
