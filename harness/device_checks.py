@@ -34,6 +34,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _LARGEST = 2**18
 #: Seconds for one tool on one place.
 _LIMIT = 540.0
+_ATTEMPTS = 2
 _KEPT = 20
 _PREFIX = re.compile(r"^=========(?P<indent> *)(?P<text>.*)$")
 _NO_FINDING = re.compile(
@@ -173,11 +174,16 @@ def _checked(sanitizer: str, slot: Slot, tool: str) -> Cell:
     place = [slot.operator.name, slot.backend, str(slot.dtype).removeprefix("torch.")]
     command = [sanitizer, *options, sys.executable, "-m", "harness.device_checks", *place]
     env = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "1"}
-    try:
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=_LIMIT)
-    except subprocess.TimeoutExpired:
-        return slot.cell(tool, NO_EVIDENCE, f"{tool} was still running after {_LIMIT:.0f} s")
-    return cell_of(slot, tool, done.stdout + done.stderr, done.returncode, source.namespace)
+    # Under a tool a process may die at its end, in threads of PyTorch's: that says nothing, and is asked once more.
+    for _ in range(_ATTEMPTS):
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=_LIMIT)
+        except subprocess.TimeoutExpired:
+            return slot.cell(tool, NO_EVIDENCE, f"{tool} was still running after {_LIMIT:.0f} s")
+        cell = cell_of(slot, tool, done.stdout + done.stderr, done.returncode, source.namespace)
+        if cell.verdict != NO_EVIDENCE:
+            break
+    return cell
 
 
 def launch(subject: Subject) -> int:

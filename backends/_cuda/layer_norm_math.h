@@ -32,13 +32,14 @@ __device__ real row_sum(real value, int threads) {
   }
   if (threads <= kLanes) return value;
   __shared__ real of_warp[kBlockSize / kLanes];
-  const int warp = static_cast<int>(threadIdx.x) / kLanes, warps = threads / kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int warps = threads / kLanes;
   __syncthreads();  // what an earlier sum left here has been read
-  if (threadIdx.x % kLanes == 0) of_warp[warp] = value;
+  if (lane == 0) of_warp[warp] = value;
   __syncthreads();
-  real total = 0;
-  for (int k = warp / warps * warps; k < (warp / warps + 1) * warps; ++k) total += of_warp[k];
-  return total;
+  value = of_warp[warp / warps * warps + lane % warps];
+  for (int distance = warps / 2; distance > 0; distance /= 2) value += from_lane(value, distance);
+  return value;
 }
 
 template <typename real>

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from harness import device_checks
 from harness.device_checks import TOOLS, Finding, cell_of, parse, program
 from harness.errors import Unavailable
 from harness.judge import FAIL, NO_EVIDENCE, PASS
@@ -54,6 +55,7 @@ SYNCCHECK = """========= COMPUTE-SANITIZER
 ========= ERROR SUMMARY: 15 errors were not printed. Use --print-limit option to adjust the number of printed errors
 """
 CLEAN = "========= COMPUTE-SANITIZER\n40 calls\n========= ERROR SUMMARY: 0 errors\n"
+DIED = "========= Target application returned an error\n========= ERROR SUMMARY: 0 errors\nterminate called\n"
 CLEAN_RACES = "========= COMPUTE-SANITIZER\n========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
 
 WRITE = "Invalid __global__ write of size 4 bytes"
@@ -159,6 +161,21 @@ def test_what_other_kernels_do_is_told_apart(place: Slot) -> None:
     assert cell_of(place, "initcheck", ours, 0, namespace="cuda_raw_pointer").verdict == FAIL
     counted = cell_of(place, "initcheck", CLEAN.replace("0 errors", "3 errors"), 0, namespace="cuda_raw_pointer")
     assert counted.verdict == FAIL, "errors that were counted but not printed"
+
+
+@pytest.mark.parametrize(("runs", "verdict"), [([DIED, CLEAN], PASS), ([DIED, DIED], NO_EVIDENCE)])
+def test_what_says_nothing_is_asked_once_more(
+    place: Slot, monkeypatch: pytest.MonkeyPatch, runs: list[str], verdict: str
+) -> None:
+    said = iter(runs)
+
+    def done(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        text = next(said)
+        return subprocess.CompletedProcess([], 6 if text == DIED else 0, stdout=text, stderr="")
+
+    monkeypatch.setattr(device_checks.subprocess, "run", done)
+    assert device_checks._checked("compute-sanitizer", place, "synccheck").verdict == verdict
+    assert not list(said)
 
 
 @pytest.mark.parametrize("tool", TOOLS)

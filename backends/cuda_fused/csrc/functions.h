@@ -33,8 +33,7 @@ __host__ __device__ inline float quick_divide(float x, float y) {
 /// factors are 1/2 to 1/6, since a division costs as much as the rest of it.
 __host__ __device__ inline float quick_expm1(float x) {
   const float series =
-      x * (1.f + x * 0.5f *
-                     (1.f + x * (1.f / 3.f) * (1.f + x * 0.25f * (1.f + x * 0.2f * (1.f + x * (1.f / 6.f))))));
+      x * (1.f + x * 0.5f * (1.f + x * (1.f / 3.f) * (1.f + x * 0.25f * (1.f + x * 0.2f * (1.f + x * (1.f / 6.f))))));
   return x > -0.35f ? series : quick_exp(x) - 1.f;
 }
 

@@ -15,7 +15,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums.
+/// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums, and that is what a
+/// row costs (an H200, 8192 columns of bfloat16: 108 us with 4, 146 with 2, 246 with 1).
 constexpr int kHeld = 4;
 /// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
 constexpr int kMostForward = 8, kMostBackward = 4;
@@ -38,8 +39,8 @@ __device__ inline Place place_of_thread(int threads) {
   return {threads, thread % threads, thread / threads};
 }
 
-/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken out
-/// of their words by shifts, since the conversion of a single one costs several instructions.
+/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken
+/// out of their words by shifts, since the conversion of a single one costs several instructions.
 template <typename real, typename scalar_t, int width>
 __device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
   Vector<real, width> result;
@@ -248,25 +249,28 @@ bool fits_backward(ScalarType dtype, int64_t columns, std::initializer_list<cons
   return held_vectors(dtype, columns, pointers, kMostBackward) > 0;
 }
 
-/// How many threads work on a row of that many vectors: as many as hold kHeld each, but no part of a warp that could be
-/// a whole one.
+/// How many threads work on a row of that many vectors: as many as hold kHeld of them each, but no part of a warp that
+/// could be a whole one, and no more than a block has.
 static int threads_that_hold(int64_t vectors) {
-  return std::max(threads_for_row((vectors + kHeld - 1) / kHeld), std::min(threads_for_row(vectors), kLanes));
+  int threads = 1;
+  while (threads < vectors && threads < kBlockSize && (threads < kLanes || threads * kHeld < vectors)) threads *= 2;
+  return threads;
 }
 
-/// Calls `body.operator()<scalar_t, index_t, width, held>()` with the instance for rows that fit.
+/// Calls `body.operator()<scalar_t, index_t, width, held>()` with the instance for rows of so many threads.
 template <int most, typename Body>
 void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
-    const int64_t vectors = columns / width, threads = threads_that_hold(vectors);
+    const int64_t vectors = columns / width;
+    const int threads = threads_that_hold(vectors);
     for_index_type(rows * columns, [&]<typename index_t>() {
       if (vectors <= threads) {
-        body.template operator()<scalar_t, index_t, width, 1>();
+        body.template operator()<scalar_t, index_t, width, 1>(threads);
       } else if (vectors <= most / 2 * threads) {
-        body.template operator()<scalar_t, index_t, width, most / 2>();
+        body.template operator()<scalar_t, index_t, width, most / 2>(threads);
       } else {
-        body.template operator()<scalar_t, index_t, width, most>();
+        body.template operator()<scalar_t, index_t, width, most>(threads);
       }
     });
   });
@@ -274,39 +278,43 @@ void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
 
 void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
                          const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
-  for_rows<kMostForward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
-    using real = compute_t<scalar_t>;
-    const int threads = threads_that_hold(columns / width);
-    launch_with_barriers("rows_forward_kernel", rows_forward_kernel<scalar_t, index_t, width, held>, rows,
-                         kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
-                         threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
-                         static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
-                         static_cast<real*>(mean), static_cast<real*>(rstd));
-  });
+  for_rows<kMostForward>(
+      dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>(int threads) {
+        using real = compute_t<scalar_t>;
+        launch_with_barriers("rows_forward_kernel", rows_forward_kernel<scalar_t, index_t, width, held>, rows,
+                             kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
+                             threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
+                             static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
+                             static_cast<real*>(mean), static_cast<real*>(rstd));
+      });
+}
+
+static int64_t parts_of(int64_t rows, int threads) {
+  const int64_t rows_at_once = kBlockSize / threads;
+  return std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts);
 }
 
 int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
   int64_t parts = 0;
-  for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
-    const int64_t rows_at_once = kBlockSize / threads_that_hold(columns / width);
-    parts = std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts);
-  });
+  for_rows<kMostBackward>(
+      dtype, rows, columns,
+      [&]<typename scalar_t, typename index_t, int width, int held>(int threads) { parts = parts_of(rows, threads); });
   return parts;
 }
 
 void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output, const void* input,
                           const void* mean, const void* rstd, const void* weight, void* d_input, void* sums,
                           void* stream) {
-  for_rows<kMostBackward>(dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>() {
-    using real = compute_t<scalar_t>;
-    const int threads = threads_that_hold(columns / width);
-    launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, index_t, width, held>,
-                  {static_cast<unsigned>(row_parts(dtype, rows, columns))}, {kBlockSize}, stream,
-                  static_cast<index_t>(rows), static_cast<index_t>(columns), threads,
-                  static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
-                  static_cast<const real*>(mean), static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
-                  static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
-  });
+  for_rows<kMostBackward>(
+      dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>(int threads) {
+        using real = compute_t<scalar_t>;
+        launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, index_t, width, held>,
+                      {static_cast<unsigned>(parts_of(rows, threads))}, {kBlockSize}, stream,
+                      static_cast<index_t>(rows), static_cast<index_t>(columns), threads,
+                      static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
+                      static_cast<const real*>(mean), static_cast<const real*>(rstd),
+                      static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
+      });
 }
 
 void launch_totals(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_weight, void* d_bias,

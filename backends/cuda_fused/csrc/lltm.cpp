@@ -22,6 +22,9 @@ namespace OPERATOR_NAMESPACE {
 /// Rows from which on two products of d_gates cost no more than one, whose result would have to be split.
 constexpr int64_t kManyRows = 1024;
 
+/// Whether a product is asked for as half types and many rows like it.
+static bool is_of_halves(const Tensor& rows) { return rows.element_size() == 2 && rows.size(0) >= kManyRows; }
+
 static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
   return {input.size(0), input.size(1), old_h.size(1)};
 }
@@ -54,7 +57,7 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
                          gates.mutable_data_ptr(), stream);
     return {new_h, new_cell, gates};
   }
-  const bool with_bias = x.element_size() == 2;
+  const bool with_bias = is_of_halves(x);
   const Tensor whole = joined(h, x);
   const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
   launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(),
@@ -79,7 +82,7 @@ static std::pair<Tensor, Tensor> gradients_of_rows(const Tensor& d_gates, const 
 }
 
 static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, const Tensor& input) {
-  if (d_gates.element_size() > 2) return d_gates.t().mm(joined(old_h, input));
+  if (!is_of_halves(d_gates)) return d_gates.t().mm(joined(old_h, input));
   const int64_t state_size = old_h.size(1);
   const Tensor d_weights = at::empty({d_gates.size(1), state_size + input.size(1)}, d_gates.options());
   Tensor of_h = d_weights.slice(1, 0, state_size), of_input = d_weights.slice(1, state_size);

@@ -52,17 +52,19 @@ __global__ void forward_kernel(index_t batch, index_t state_size, scalar_t* __re
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
     const index_t state = item * width, row = state / state_size, column = state % state_size;
     scalar_t* gate = gates + state + row * 2 * state_size;
-    Vector<scalar_t, width> z[3];
+    Vector<scalar_t, width> z[3], b[3];
+    // All loads before the first store: the compiler cannot know that they do not meet.
     for (int k = 0; k < 3; ++k) {
       z[k] = load<width>(gate + k * state_size);
-      if (bias == nullptr) continue;
-      const auto b = load<width>(bias + column + k * state_size);
+      if (bias != nullptr) b[k] = load<width>(bias + column + k * state_size);
+    }
+    const auto cell = load<width>(old_cell + state);
+    for (int k = 0; k < 3 && bias != nullptr; ++k) {
       for (int lane = 0; lane < width; ++lane) {
-        z[k].lane[lane] = static_cast<real>(z[k].lane[lane]) + static_cast<real>(b.lane[lane]);
+        z[k].lane[lane] = static_cast<real>(z[k].lane[lane]) + static_cast<real>(b[k].lane[lane]);
       }
       store(gate + k * state_size, z[k]);
     }
-    const auto cell = load<width>(old_cell + state);
     Vector<scalar_t, width> h, c;
     for (int lane = 0; lane < width; ++lane) {
       const auto next = cell_forward<real, functions_of<scalar_t>>(z[0].lane[lane], z[1].lane[lane], z[2].lane[lane],
@@ -198,7 +200,8 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes) {
   int64_t parts = 1;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    const int64_t width = 3 * sizes.batch * sizes.state_size < kFew ? 1 : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
+    const int64_t width =
+        3 * sizes.batch * sizes.state_size < kFew ? 1 : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
     const int64_t tile = kTile * width;
     const int64_t tiles = (sizes.state_size + tile - 1) / tile;
     parts = std::max<int64_t>(1, std::min(kBlocks / tiles, (sizes.batch + kSlots - 1) / kSlots));

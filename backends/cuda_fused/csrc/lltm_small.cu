@@ -16,6 +16,8 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kRows = 4, kWarps = static_cast<int>(kBlockSize) / kLanes;
 /// States whose d_gates a block of the first kind holds at a time; rows that one of the second kind holds.
 constexpr int kStates = 128, kMaxBatch = 64;
+/// Columns that a lane loads before it multiplies.
+constexpr int kAhead = 8;
 /// Products of two numbers in a forward, at most.
 constexpr int64_t kMaxProducts = 1 << 22;
 
@@ -50,15 +52,27 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
   const int first = static_cast<int>(blockIdx.x) / sizes.tiles() * kRows;
   const int state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
   real sum[kRows][3] = {};
-#pragma unroll 4
-  for (int column = lane; column < columns && state < state_size; column += kLanes) {
-    real w[3];
-    for (int gate = 0; gate < 3; ++gate) w[gate] = weights[(gate * state_size + state) * columns + column];
-    for (int r = 0; r < kRows; ++r) {
-      // Rows beyond the last are the last once more, so that no load waits for a comparison.
-      const int row = first + r < sizes.batch ? first + r : sizes.batch - 1;
-      const real x = joined(sizes, old_h, input, row, column);
-      for (int gate = 0; gate < 3; ++gate) sum[r][gate] += w[gate] * x;
+  for (int begin = 0; begin < columns && state < state_size; begin += kAhead * kLanes) {
+    // All loads of a stretch before the first product: memory is waited for once.
+    real w[kAhead][3], x[kAhead][kRows];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int column = begin + k * kLanes + lane;
+      const bool is_there = column < columns;
+      for (int gate = 0; gate < 3; ++gate) {
+        w[k][gate] = is_there ? static_cast<real>(weights[(gate * state_size + state) * columns + column]) : real(0);
+      }
+      for (int r = 0; r < kRows; ++r) {
+        x[k][r] = is_there && first + r < sizes.batch ? joined(sizes, old_h, input, first + r, column) : real(0);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      for (int r = 0; r < kRows; ++r) {
+        // What is not there adds nothing: 0 times a weight that is infinite would be NaN.
+        if (begin + k * kLanes + lane >= columns) continue;
+        for (int gate = 0; gate < 3; ++gate) sum[r][gate] += w[k][gate] * x[k][r];
+      }
     }
   }
   for (int r = 0; r < kRows; ++r) {
