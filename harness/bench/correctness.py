@@ -11,8 +11,9 @@ from harness.scenario import Scenario
 from harness.subject import Subject
 from spec.contract import FORWARD_AND_BACKWARD, Case
 
-#: Above so many operations in products, the court's seventeen evaluations in float64 would take minutes.
+#: Above so many operations in products, or bytes, the court's seventeen evaluations in float64 would take minutes.
 _COURT = 5 * 10**8
+_COURT_BYTES = 2**26
 #: How many times the error of the reference in the dtype itself is let pass where the court is not asked.
 _FACTOR = 3.0
 
@@ -25,7 +26,8 @@ def check(subject: Subject, case: Case) -> None:
     the conformance suite is there for.
     """
     scenario = Scenario.of(case)
-    if subject.operator.cost(FORWARD_AND_BACKWARD, case.sizes, subject.dtype.itemsize).flops <= _COURT:
+    cost = subject.operator.cost(FORWARD_AND_BACKWARD, case.sizes, subject.dtype.itemsize)
+    if cost.flops <= _COURT and cost.bytes <= _COURT_BYTES:
         Tally(subject).run(scenario)
     else:
         _against_eager(subject, scenario)

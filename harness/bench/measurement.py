@@ -32,6 +32,7 @@ REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE
 WRONG = "wrong"
 
 Say = Callable[[str], None]
+_Ring = list[tuple[work.Inputs, work.Inputs]]
 
 
 @dataclass(frozen=True)
@@ -147,12 +148,13 @@ class _Bench:
 
     def _case(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> None:
         right = [subject for subject in subjects if self._is_right(here, subject, case, "before")]
+        inputs = _ring(here.operator, case, here.device, here.dtype)
         begin = len(self.rows)
         for clock in clocks.CLOCKS if here.device == CUDA else (clocks.WALL,):
             for phase in self.settings.phases:
                 place = replace(here, phase=phase, clock=clock)
                 with clocks.preparing(clock, here.device):
-                    works = self._prepared(place, case, right, peers)
+                    works = self._prepared(place, case, inputs, right, peers)
                 if any(map(is_backend, works)):
                     self._together(place, case, works, phase, clock)
         wrong = {subject.backend for subject in right if not self._is_right(here, subject, case, "after")}
@@ -166,12 +168,13 @@ class _Bench:
             return False
         return True
 
-    def _prepared(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> dict[str, Work]:
+    def _prepared(
+        self, here: _Place, case: Case, inputs: _Ring, subjects: list[Subject], peers: list[Peer]
+    ) -> dict[str, Work]:
         """The work of each backend, and of what it is compared with, that can be timed by this clock."""
         phase, device = here.phase, here.device
         assert phase is not None
         assert here.clock is not None
-        inputs = _ring(here.operator, case, device, here.dtype)
         found: dict[str, Work] = {}
         makers: dict[str, Callable[[], Work | None]] = {
             subject.backend: partial(work.prepare, subject.function, inputs, phase, device) for subject in subjects
@@ -242,7 +245,7 @@ class _Bench:
         self.missing.append({**here.row(backend), "reason": reason})
 
 
-def _ring(operator: Operator, case: Case, device: str, dtype: torch.dtype) -> list[tuple[work.Inputs, work.Inputs]]:
+def _ring(operator: Operator, case: Case, device: str, dtype: torch.dtype) -> _Ring:
     """(inputs, cotangents) with ordinary values, each with a seed of its own."""
     first = realise(operator, Scenario.of(case), dtype, device)
     size = sum(t.numel() * t.itemsize for t in (*first.inputs, *first.cotangents) if t is not None)
