@@ -6,8 +6,9 @@ backward, a forward without grad and a call that is refused (where whoever sets 
 twice: from the usual state, and from an unusual one, for to reset a flag to what it mostly is, is to change it too.
 
 What only the import or the first call of a process does is seen in a fresh process, in which the implementation is
-loaded and called once. That takes seconds, and does not depend on the dtype, so it is done for float32 alone; the
-figure says where it could not be done, because the function cannot be found by name.
+loaded and called once in every form. That takes seconds, and does not depend on the dtype, so it is done for float32
+alone, by the first form for all; the figure says where it could not be done, because the function cannot be found by
+name.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from harness.scenario import Scenario
 from harness.scenarios import smallest
 from harness.subject import CANDIDATE_ERRORS, Subject
 from harness.wrong_calls import wrong_calls
+from spec.contract import Operator
 
 #: Seconds for a fresh process: it imports torch, opens the device and calls once.
 LIMIT = 300.0
@@ -334,22 +337,28 @@ def _fresh(subject: Subject) -> str:
     address = _address(subject.raw or subject.function)
     if not address and subject.backend not in _backends():
         return "not asked: the function cannot be found by name"
-    question = {
+    about = {
         "operator": subject.operator.name,
         "backend": subject.backend,
         "device": subject.device,
-        "form": subject.operator.form,
         "contract": getattr(sys.modules.get(subject.operator.forward.__module__), "__file__", None),
         **address,
     }
-    answer = json.loads(_asked(json.dumps(question)))
+    if (json.dumps(about), subject.operator.form) in _answered:
+        return "asked with the first form"
+    forms = [form.form for form in subject.operator.every_form()]
+    answer = json.loads(_asked(json.dumps({**about, "forms": forms})))
     if answer["changes"]:
-        name, phase, now, was = answer["changes"][0]
+        name, phase, now, was, where = answer["changes"][0]
         raise Failure(
-            f"{name} was {now} after {phase} in a fresh process, but should be left as it was, {was} "
-            f"[{smallest(subject.operator).describe(subject.operator)}]"
+            f"{name} was {now} after {phase} in a fresh process, but should be left as it was, {was} [{where}]"
         )
+    _answered.update((json.dumps(about), form) for form in forms[1:])
     return str(answer["done"])
+
+
+#: What was asked, and the forms that were asked beside the first.
+_answered: set[tuple[str, str]] = set()
 
 
 @lru_cache(maxsize=1)
@@ -409,15 +418,16 @@ def answer() -> None:
     if question["operator"] not in contracts:  # one that was given by its path
         contracts = discovery.operators((Path(question["contract"]),))
     operator = contracts[question["operator"]]
-    form = operator.in_form(question["form"])
-    scenario = smallest(form)
-    idle = Subject(form, question["backend"], device, torch.float32, form.forward)
-    _warm_up(idle, scenario)
+    forms = [operator.in_form(name) for name in question["forms"]]
+    idle = Subject(operator, question["backend"], device, torch.float32, operator.forward)
+    for form in forms:
+        _warm_up(replace(idle, operator=form, function=form.forward), smallest(form))
     changes: list[list[str]] = []
     watch = _Watch(device)
 
-    def note(phase: str) -> None:
-        changes.extend([name, phase, now, was] for name, now, was in watch.changes())
+    def note(phase: str, form: Operator) -> None:
+        where = smallest(form).describe(form)
+        changes.extend([name, phase, now, was, where] for name, now, was in watch.changes())
 
     function: Callable[..., Any] | None = None
     if "attribute" in question:
@@ -425,20 +435,22 @@ def answer() -> None:
         known = importlib.util.find_spec(name.partition(".")[0]) is not None
         module = importlib.import_module(name) if known else discovery.import_file(Path(question["file"]), "fresh")
         found = getattr(module, question["attribute"])
-        note("its import")
+        note("its import", forms[0])
         function = found() if isinstance(found, type) else found
     elif question["backend"] in (backends := discovery.all_backends()):
         implementation = backends[question["backend"]].implementation(operator.name)
         function = None if implementation is None else build.load(implementation, device)
-        note("its import")
+        note("its import", forms[0])
     if function is None:
         print(json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"}))
         return
-    subject = Subject(operator, question["backend"], device, torch.float32, function).in_form(form)
-    if not changes:
-        call = subject.realise(scenario)
-        subject.gradients(call, subject.outputs(call, scenario), scenario)
-        note("its first forward and backward")
+    subject = Subject(operator, question["backend"], device, torch.float32, function)
+    for form in forms:
+        if not changes:
+            now, scenario = subject.in_form(form), smallest(form)
+            call = now.realise(scenario)
+            now.gradients(call, now.outputs(call, scenario), scenario)
+            note("its first forward and backward", form)
     print(json.dumps({"changes": changes, "done": "import, first forward and backward"}), flush=True)
     os._exit(0)  # what torch's threads do at exit, beside a CUDA context that others use too, is not asked
 
