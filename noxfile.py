@@ -100,11 +100,14 @@ def parity(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("where", ["cpu", "cuda"], ids=["cpu", "cuda"])
+@nox.parametrize("where", ["cpu", "threads", "cuda"], ids=["cpu", "threads", "cuda"])
 def sanitize(session: nox.Session, where: str) -> None:
-    """cpu: the emulated CUDA sources and the C++ backend under ASan and UBSan; cuda: the kernels, compute-sanitizer."""
+    """cpu: C++ and emulated CUDA under ASan and UBSan; threads: under TSan; cuda: the kernels, compute-sanitizer."""
     if where == "cuda":
         run(session, "python", "-m", "harness", "compute-sanitizer", *session.posargs)
+        return
+    if where == "threads":
+        run(session, "python", "-m", "pytest", "tests/meta/test_thread_sanitizer.py", *session.posargs)
         return
     judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
     options = [part for name in judged for part in ("--backend", name)]

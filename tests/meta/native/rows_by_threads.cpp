@@ -1,0 +1,53 @@
+// cpu-fused's passes over rows, by threads that ThreadSanitizer sees.
+//
+// PyTorch's at::parallel_for is OpenMP's, whose runtime is not instrumented: the sanitizer would not see where threads
+// begin and end, and call all of them races. So the source is compiled here with a parallel_for of std::thread in its
+// place; the ranges that it is given, and what is done to each, are the source's own.
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/randn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace at {
+
+constexpr int64_t kThreads = 4;
+
+template <typename Body>
+void by_threads(int64_t begin, int64_t end, int64_t, Body body) {
+  std::vector<std::thread> threads;
+  const int64_t share = (end - begin + kThreads - 1) / kThreads;
+  for (int64_t first = begin; first < end; first += share) {
+#ifdef PLANTED_OVERLAP
+    const int64_t last = std::min(first + share + 1, end);  // a row more than its own
+#else
+    const int64_t last = std::min(first + share, end);
+#endif
+    threads.emplace_back([=] { body(first, last); });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace at
+
+#define parallel_for by_threads
+#include "lltm.cpp"
+#undef parallel_for
+
+int main() {
+  namespace operators = OPERATOR_NAMESPACE;
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
+    for (const int64_t rows : {1, 3, 7, 64}) {
+      const auto values = [&](int64_t columns) { return at::randn({rows, columns}).to(dtype); };
+      const at::Tensor gates = values(3 * 33), old_cell = values(33), grad_h = values(33), grad_cell = values(33);
+      const at::Tensor new_h = at::empty_like(old_cell), new_cell = at::empty_like(old_cell);
+      const at::Tensor d_gates = at::empty_like(gates), d_old_cell = at::empty_like(old_cell);
+      operators::lltm_pointwise_forward(gates, old_cell, new_h, new_cell);
+      operators::lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
+    }
+  }
+  std::puts("done");
+}
