@@ -38,11 +38,18 @@ def _layer_norm(backend: str) -> CompiledOperator:
     return implementation
 
 
-@pytest.mark.parametrize("backend", ["cuda-raw-pointer", "cuda-accessor", "cuda-fused"])
-def test_the_translation_leaves_no_cuda_behind(tmp_path: Path, backend: str) -> None:
-    (source,) = rocm.translate(_layer_norm(backend), tmp_path)
-    assert source.name == "layer_norm.hip"
-    texts = {path.name: path.read_text() for path in tmp_path.glob("*_hip.h")} | {source.name: source.read_text()}
+@pytest.mark.parametrize(
+    ("backend", "names"),
+    [
+        ("cuda-raw-pointer", ["layer_norm.hip"]),
+        ("cuda-accessor", ["layer_norm.hip"]),
+        ("cuda-fused", ["rows.hip", "layer_norm.hip"]),
+    ],
+)
+def test_the_translation_leaves_no_cuda_behind(tmp_path: Path, backend: str, names: list[str]) -> None:
+    sources = rocm.translate(_layer_norm(backend), tmp_path)
+    assert [source.name for source in sources] == names
+    texts = {path.name: path.read_text() for path in (*tmp_path.glob("*_hip.h"), *sources)}
     assert "hipGetLastError" in texts["launch_hip.h"]
     for name, text in texts.items():
         assert not re.search(r"\bcuda[A-Z]\w+\(|<cuda_runtime", text), name

@@ -1,4 +1,4 @@
-// LayerNorm in fused kernels: rows that fit the registers of a block are read once (layer_norm.cu), others as often as
+// LayerNorm in fused kernels: rows that fit the registers of a block are read once (rows.cu), others as often as
 // the kernels of cuda-raw-pointer read them.
 //
 // The kernels know no strides, so what is not contiguous is copied first.

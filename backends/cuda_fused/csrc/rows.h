@@ -1,4 +1,4 @@
-// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: layer_norm.cu defines them,
+// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: rows.cu defines them,
 // layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
