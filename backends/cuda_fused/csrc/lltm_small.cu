@@ -69,7 +69,7 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       for (int r = 0; r < kRows; ++r) {
-        // What is not there adds nothing: 0 times a weight that is infinite would be NaN.
+        // Beyond the last column there are zeros, which need no multiplication.
         if (begin + k * kLanes + lane >= columns) continue;
         for (int gate = 0; gate < 3; ++gate) sum[r][gate] += w[k][gate] * x[k][r];
       }
