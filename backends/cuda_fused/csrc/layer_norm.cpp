@@ -4,7 +4,6 @@
 // The kernels know no strides, so what is not contiguous is copied first.
 #include "rows.h"
 
-#include "layer_norm_passes.h"
 #include "layer_norm_rows.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -21,16 +20,6 @@ void layer_norm_rows_forward(const Tensor& input, const Tensor& weight, const Te
   }
   launch_rows_forward(x.scalar_type(), x.size(0), x.size(1), of_x, of_w, of_b, eps, output.mutable_data_ptr(),
                       mean.mutable_data_ptr(), rstd.mutable_data_ptr(), current_stream(x));
-}
-
-void layer_norm_rows_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                              const Tensor& weight, const Tensor& d_input) {
-  rows_backward_over_pointers(grad_output, input, mean, rstd, weight, d_input);
-}
-
-void layer_norm_columns_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
-                                 const Tensor& d_weight, const Tensor& d_bias) {
-  columns_backward_over_pointers(grad_output, input, mean, rstd, d_weight, d_bias);
 }
 
 void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,

@@ -2,9 +2,9 @@
 // one pass around them (lltm.cu).
 //
 // What a product costs hangs on the form in which it is asked for, up to eightfold; the choices here are those that
-// were fastest on an H200 in all dtypes of their kind (docs/performance.md). For half types: with the bias, which costs
-// nothing there; d_weights in two products that write where they belong, so that [old_h, input] is laid out once. For
-// float and double: without the bias, which doubles the time of double and halves nothing; the kernel adds it.
+// were fastest on an H200 in all dtypes of their kind (docs/performance.md). In half types and many rows the bias costs
+// a product nothing, and d_weights are two products that write where they belong, so that [old_h, input] is laid out
+// once. Otherwise the kernel adds the bias: it would double the time of the product in double.
 //
 // The kernels know no strides, so what is not contiguous is copied first.
 #include "lltm.h"

@@ -1,10 +1,11 @@
 // From tensors to the launchers of layer_norm.cu, which know no strides: what is not contiguous is copied first.
 //
-// Each function is as the one in layer_norm_operator.h or layer_norm_passes.h whose name it begins with.
+// It defines the two functions that layer_norm_passes.h asks for; `rows_forward_over_pointers` is as
+// `layer_norm_rows_forward` in layer_norm_operator.h. A backend includes this header in one source file.
 #pragma once
 
 #include "layer_norm.h"
-#include "layer_norm_operator.h"
+#include "layer_norm_passes.h"
 
 namespace OPERATOR_NAMESPACE {
 
@@ -23,8 +24,8 @@ inline void rows_forward_over_pointers(const Tensor& input, const Tensor& weight
                             mean.mutable_data_ptr(), rstd.mutable_data_ptr(), current_stream(input));
 }
 
-inline void rows_backward_over_pointers(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
-                                        const Tensor& rstd, const Tensor& weight, const Tensor& d_input) {
+void layer_norm_rows_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                              const Tensor& weight, const Tensor& d_input) {
   const Tensor dense_grad = grad_output.contiguous(), dense_input = input.contiguous();
   const Tensor dense_weight = dense_or_undefined(weight);
   launch_layer_norm_backward(input.scalar_type(), input.size(0), input.size(1), dense_grad.const_data_ptr(),
@@ -32,8 +33,8 @@ inline void rows_backward_over_pointers(const Tensor& grad_output, const Tensor&
                              pointer_or_null(dense_weight), d_input.mutable_data_ptr(), current_stream(input));
 }
 
-inline void columns_backward_over_pointers(const Tensor& grad_output, const Tensor& input, const Tensor& mean,
-                                           const Tensor& rstd, const Tensor& d_weight, const Tensor& d_bias) {
+void layer_norm_columns_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
+                                 const Tensor& d_weight, const Tensor& d_bias) {
   const Tensor dense_grad = grad_output.contiguous(), dense_input = input.contiguous();
   launch_layer_norm_columns(input.scalar_type(), input.size(0), input.size(1), d_weight.size(0),
                             dense_grad.const_data_ptr(), dense_input.const_data_ptr(), mean.const_data_ptr(),
