@@ -19,6 +19,7 @@ from harness.bench.record import KIND, SCHEMA, Row, find
 from harness.discovery import FoundBackend
 from harness.errors import Broken, Failure, HarnessError, Unavailable
 from harness.measuring import ceilings, clocks, memory, work
+from harness.measuring.processors import pinned
 from harness.measuring.work import Work
 from harness.options import Slot
 from harness.scenario import Scenario, realise
@@ -77,10 +78,15 @@ def _grouped(slots: list[Slot]) -> list[list[Slot]]:
 
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
+    """So many threads, on as many processors; None leaves it as it is."""
+    if threads is None:
         yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with pinned(threads):
+            yield
     finally:
         torch.set_num_threads(before)
 

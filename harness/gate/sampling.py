@@ -38,7 +38,7 @@ class Plan:
     """
 
     launches: int = 5
-    pairs: int = 10
+    pairs: int = 20
     seconds: float = 0.005
     longest: float = 0.1
     threads: int = 1

@@ -45,6 +45,7 @@ _own(MEASURING, "measuring_of_the_gate")
 work = importlib.import_module("measuring_of_the_gate.work")
 clocks = importlib.import_module("measuring_of_the_gate.clocks")
 memory = importlib.import_module("measuring_of_the_gate.memory")
+processors = importlib.import_module("measuring_of_the_gate.processors")
 
 discovery = importlib.import_module("harness.discovery")
 errors = importlib.import_module("harness.errors")
@@ -118,8 +119,9 @@ class Server:
         self._measured: Measured | None = None
 
     def hello(self, threads: int) -> dict[str, Any]:
-        """Say which tree this is."""
+        """Say which tree this is; every worker is on the same processors from now on."""
         torch.set_num_threads(threads)
+        processors.pin(threads)
         return {"tree": str(Path(str(discovery.__file__)).parents[1]), "torch": torch.__version__, "pid": os.getpid()}
 
     def benchmarks(self, devices: list[str], dtypes: list[str]) -> list[Benchmark]:

@@ -22,7 +22,7 @@ from scipy.stats import mannwhitneyu
 from harness import environment, tables
 from harness.bench.record import read, write
 from harness.gate import trees
-from harness.gate.sampling import Quadruple
+from harness.gate.sampling import Plan, Quadruple
 from harness.gate.statistics import Launches, Rule, abba, alarms, estimate
 from harness.gate.verdict import VISIBLE
 from harness.gate.workers import Worker, workers
@@ -186,8 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=10, help="each with launches of its own")
     parser.add_argument("--trials", type=int, default=5, help="of each planted slow-down in a set; at least 2")
-    parser.add_argument("--launches", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=10, help="in a launch")
+    parser.add_argument("--launches", type=int, default=Plan.launches)
+    parser.add_argument("--pairs", type=int, default=Plan.pairs, help="in a launch")
     parser.add_argument("--threads", type=int, default=1)
     for name, usual in (("operator", "lltm"), ("backend", "python-autograd"), ("device", "cpu"), ("case", "tutorial")):
         parser.add_argument(f"--{name}", default=usual)
