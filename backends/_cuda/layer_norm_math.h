@@ -33,11 +33,11 @@ __device__ real row_sum(real value, int threads) {
   if (threads <= kLanes) return value;
   __shared__ real of_warp[kBlockSize / kLanes];
   const int warp = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int warps = threads / kLanes;
-  __syncthreads();  // what an earlier sum left here has been read
+  const int warps = threads / kLanes, own = warps - 1;  // a mask: the warps of a row are a power of two
+  __syncthreads();                                      // what an earlier sum left here has been read
   if (lane == 0) of_warp[warp] = value;
   __syncthreads();
-  value = of_warp[warp / warps * warps + lane % warps];
+  value = of_warp[(warp & ~own) + (lane & own)];
   for (int distance = warps / 2; distance > 0; distance /= 2) value += from_lane(value, distance);
   return value;
 }

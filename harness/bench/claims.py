@@ -1,4 +1,4 @@
-"""What is claimed of speed, each with the rows that decide it: met or not met, with the figure, or not measured."""
+"""What is claimed of speed and memory, each with the rows that decide it: met, not met, or not measured."""
 
 from __future__ import annotations
 
@@ -42,6 +42,34 @@ class Claim:
             return NOT_MEASURED, "-"
         figure = f"{found['median']:.2f} ({found['low']:.2f}-{found['high']:.2f})"
         return (MET if found["low"] >= self.least else NOT_MET), figure
+
+
+@dataclass(frozen=True)
+class MemoryClaim:
+    """On CUDA a call of a backend allocates at most as many bytes at its peak as one of `against`: an exact count."""
+
+    backend: str
+    phase: str
+    case: str
+    dtype: str
+    against: str = REFERENCE
+    operator: str = "lltm"
+
+    def text(self) -> str:
+        """The claim in words."""
+        where = f"{self.phase} of {self.operator} at {self.case} in {self.dtype}, cuda"
+        return f"`{self.backend}` allocates no more at its peak than `{self.against}`: {where}"
+
+    def judged(self, rows: list[Row]) -> tuple[str, str]:
+        """(verdict, figure)"""
+        place = {"phase": self.phase, "case": self.case, "operator": self.operator, "dtype": self.dtype}
+        found = [
+            find(rows, backend=name, device="cuda", clock="wall", **place) for name in (self.backend, self.against)
+        ]
+        own, other = (row["peak_bytes"] if row and "peak_bytes" in row else None for row in found)
+        if own is None or other is None:
+            return NOT_MEASURED, "-"
+        return (MET if own <= other else NOT_MET), f"{own / other:.3f} of {other:,} bytes"
 
 
 _PHASES = (FORWARD, FORWARD_AND_BACKWARD)
@@ -92,6 +120,10 @@ _KERNELS = (
     ),
 )
 
+_MEMORY = tuple(
+    MemoryClaim("cuda-fused", FORWARD_AND_BACKWARD, case, dtype) for case in _LLTM_CASES for dtype in _DTYPES
+)
+
 # One step after the other: against a loop of Python cells, and per gate against cuDNN's network, which has four.
 _SEQUENCES = (
     *(
@@ -122,4 +154,12 @@ _OTHER_OPERATORS = (
 
 #: By what is claimed: the tutorial's own gains, what the fused passes on the CPU were written for, and on the GPU what
 #: makes a backend worth its kernels.
-CLAIMS = (*_CPU, *_TUTORIAL, *_SMALL, *_KERNELS, *_SEQUENCES, *_OTHER_OPERATORS)
+CLAIMS: tuple[Claim | MemoryClaim, ...] = (
+    *_CPU,
+    *_TUTORIAL,
+    *_SMALL,
+    *_KERNELS,
+    *_MEMORY,
+    *_SEQUENCES,
+    *_OTHER_OPERATORS,
+)

@@ -26,7 +26,7 @@ def section(record: dict[str, Any]) -> str:
     judged = [(claim, *claim.judged(record["rows"])) for claim in CLAIMS]
     claims = [[claim.text(), figure, verdict] for claim, verdict, figure in judged if verdict != NOT_MEASURED]
     if claims:
-        lines += [markdown((["claim", "times as fast", ""], claims))]
+        lines += [markdown((["claim", "times as fast, or of its memory", ""], claims))]
     for title, cells in tutorial(record["rows"]).items():
         lines += [f"**The tutorial's table: {title}**", "", markdown(cells)]
     for title, cells in everything(record["rows"]).items():

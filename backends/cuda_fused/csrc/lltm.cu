@@ -14,6 +14,9 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kTile = 32, kSlots = static_cast<int>(kBlockSize) / kTile;
 /// Blocks that keep a large GPU busy.
 constexpr int64_t kBlocks = 512;
+/// Blocks of a forward that a multiprocessor holds, and all that a large GPU does.
+constexpr int kForwardBlocks = 3;
+constexpr int64_t kForwardGrid = 132 * kForwardBlocks;
 /// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
 constexpr int64_t kFew = 1 << 19;
 
@@ -43,37 +46,54 @@ __global__ void split_kernel(index_t rows, index_t left_columns, index_t right_c
   }
 }
 
+/// What forward reads for an item, but for the bias.
+template <typename scalar_t, int width>
+struct Given {
+  Vector<scalar_t, width> gates[3], cell;
+};
+
+template <int width, typename scalar_t, typename index_t>
+__device__ Given<scalar_t, width> given(index_t item, index_t state_size, const scalar_t* gates,
+                                        const scalar_t* old_cell) {
+  const index_t state = item * width, row = state / state_size;
+  Given<scalar_t, width> result;
+  for (int k = 0; k < 3; ++k) result.gates[k] = load<width>(gates + state + (2 * row + k) * state_size);
+  result.cell = load<width>(old_cell + state);
+  return result;
+}
+
+/// A thread asks for its next item before it works on the one that it has: there is about as much arithmetic as there
+/// is waiting, and neither has to wait for the other.
 template <typename scalar_t, typename index_t, int width>
-__global__ void forward_kernel(index_t batch, index_t state_size, scalar_t* __restrict__ gates,
-                               const scalar_t* __restrict__ bias, const scalar_t* __restrict__ old_cell,
-                               scalar_t* __restrict__ new_h, scalar_t* __restrict__ new_cell) {
+__global__ void __launch_bounds__(kBlockSize, kForwardBlocks)
+    forward_kernel(index_t batch, index_t state_size, scalar_t* __restrict__ gates, const scalar_t* __restrict__ bias,
+                   const scalar_t* __restrict__ old_cell, scalar_t* __restrict__ new_h,
+                   scalar_t* __restrict__ new_cell) {
   using real = compute_t<scalar_t>;
-  const index_t items = batch * state_size / width;
-  for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
-    const index_t state = item * width, row = state / state_size, column = state % state_size;
-    scalar_t* gate = gates + state + row * 2 * state_size;
-    Vector<scalar_t, width> z[3], b[3];
-    // All loads before the first store: the compiler cannot know that they do not meet.
-    for (int k = 0; k < 3; ++k) {
-      z[k] = load<width>(gate + k * state_size);
-      if (bias != nullptr) b[k] = load<width>(bias + column + k * state_size);
-    }
-    const auto cell = load<width>(old_cell + state);
+  const index_t items = batch * state_size / width, step = item_stride<index_t>();
+  index_t item = first_item<index_t>();
+  if (item >= items) return;
+  auto next = given<width>(item, state_size, gates, old_cell);
+  for (; item < items; item += step) {
+    auto own = next;
+    if (item + step < items) next = given<width>(item + step, state_size, gates, old_cell);
     for (int k = 0; k < 3 && bias != nullptr; ++k) {
+      const index_t state = item * width;
+      const auto b = load<width>(bias + state % state_size + k * state_size);
       for (int lane = 0; lane < width; ++lane) {
-        z[k].lane[lane] = static_cast<real>(z[k].lane[lane]) + static_cast<real>(b[k].lane[lane]);
+        own.gates[k].lane[lane] = static_cast<real>(own.gates[k].lane[lane]) + static_cast<real>(b.lane[lane]);
       }
-      store(gate + k * state_size, z[k]);
+      store(gates + state + (2 * (state / state_size) + k) * state_size, own.gates[k]);
     }
     Vector<scalar_t, width> h, c;
     for (int lane = 0; lane < width; ++lane) {
-      const auto next = cell_forward<real, functions_of<scalar_t>>(z[0].lane[lane], z[1].lane[lane], z[2].lane[lane],
-                                                                   cell.lane[lane]);
-      h.lane[lane] = next.new_h;
-      c.lane[lane] = next.new_cell;
+      const auto cell = cell_forward<real, functions_of<scalar_t>>(own.gates[0].lane[lane], own.gates[1].lane[lane],
+                                                                   own.gates[2].lane[lane], own.cell.lane[lane]);
+      h.lane[lane] = cell.new_h;
+      c.lane[lane] = cell.new_cell;
     }
-    store(new_h + state, h);
-    store(new_cell + state, c);
+    store(new_h + item * width, h);
+    store(new_cell + item * width, c);
   }
 }
 
@@ -189,7 +209,8 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
   const int64_t elements = sizes.batch * sizes.state_size;
   for_instance(dtype, 3 * elements, {sizes.state_size}, {gates, bias, old_cell, new_h, new_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
-                 launch("forward_kernel", forward_kernel<scalar_t, index_t, width>, elements / width, stream,
+                 const int64_t items = std::min(elements / width, kForwardGrid * kBlockSize);
+                 launch("forward_kernel", forward_kernel<scalar_t, index_t, width>, items, stream,
                         static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
                         static_cast<scalar_t*>(gates), static_cast<const scalar_t*>(bias),
                         static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),

@@ -2,11 +2,14 @@
 // launch has paid: neither [old_h, input] nor d_gates is ever in memory.
 //
 // Forward: a warp has one element of the state in kRows rows of the batch. Its lanes share out the columns of the
-// weights, and their sums are added up across the warp.
+// weights, `width` neighbouring ones a load, and their sums are added up across the warp, in such a way that each
+// quarter of it ends with the sums of one row. What such a kernel costs is what it waits for memory, also for its own
+// instructions: there are few of them, and all that is needed is asked for at the beginning.
 //
 // Backward has two kinds of blocks, which compute the d_gates that they need from the pre-activations: the first kind
 // multiplies those of kRows rows by a tile of columns of the weights, for d_old_h and d_input; the second has kWarps
 // elements of the state in all rows, for their rows of d_weights, their d_bias, and d_old_cell.
+#include "addressing.h"
 #include "functions.h"
 #include "launch.h"
 #include "lltm.h"
@@ -18,6 +21,8 @@ constexpr int kRows = 4, kWarps = static_cast<int>(kBlockSize) / kLanes;
 constexpr int kStates = 128, kMaxBatch = 64;
 /// Columns that a lane loads before it multiplies.
 constexpr int kAhead = 8;
+/// Lanes that end with the sums of one row.
+constexpr int kQuarter = kLanes / kRows;
 /// Products of two numbers in a forward, at most.
 constexpr int64_t kMaxProducts = 1 << 22;
 
@@ -40,60 +45,82 @@ __device__ compute_t<scalar_t> joined(const SmallSizes& sizes, const scalar_t* o
                              : input[row * sizes.input_features + column - state_size];
 }
 
-template <typename scalar_t>
+/// Adds up over the warp: sum[0] of a lane becomes the sums of row lane / kQuarter. In each step a lane hands over what
+/// it does not keep, so that fewer numbers are exchanged than if each lane got them all.
+template <typename real>
+__device__ void add_up_rows(real (&sum)[kRows][3], int lane) {
+#pragma unroll
+  for (int kept = kRows / 2, distance = kLanes / 2; kept > 0; kept /= 2, distance /= 2) {
+    const bool is_upper = (lane & distance) != 0;
+    for (int r = 0; r < kept; ++r) {
+      for (int gate = 0; gate < 3; ++gate) {
+        const real other = is_upper ? sum[r][gate] : sum[kept + r][gate];
+        sum[r][gate] = (is_upper ? sum[kept + r][gate] : sum[r][gate]) + from_lane(other, distance);
+      }
+    }
+  }
+  for (int gate = 0; gate < 3; ++gate) {
+    for (int distance = kQuarter / 2; distance > 0; distance /= 2) {
+      sum[0][gate] += from_lane(sum[0][gate], distance);
+    }
+  }
+}
+
+template <typename scalar_t, int width>
 __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restrict__ input,
                                      const scalar_t* __restrict__ weights, const scalar_t* __restrict__ bias,
                                      const scalar_t* __restrict__ old_h, const scalar_t* __restrict__ old_cell,
                                      scalar_t* __restrict__ new_h, scalar_t* __restrict__ new_cell,
                                      scalar_t* __restrict__ gates) {
   using real = compute_t<scalar_t>;
+  constexpr int ahead = kAhead / width;
   const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
   const int state_size = sizes.state_size, columns = sizes.columns();
   const int first = static_cast<int>(blockIdx.x) / sizes.tiles() * kRows;
-  const int state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
-  real sum[kRows][3] = {};
-  for (int begin = 0; begin < columns && state < state_size; begin += kAhead * kLanes) {
-    // All loads of a stretch before the first product: memory is waited for once.
-    real w[kAhead][3], x[kAhead][kRows];
+  const int own_state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
+  // Rows, states and columns that are not there are others in their place, whose results nobody takes: so no load hangs
+  // on a condition, and none waits for another.
+  const int state = own_state < state_size ? own_state : state_size - 1;
+  const int own_row = first + lane / kQuarter, row = own_row < sizes.batch ? own_row : sizes.batch - 1;
+  const real cell = old_cell[row * state_size + state];
+  real b[3], sum[kRows][3] = {};
+  for (int gate = 0; gate < 3; ++gate) b[gate] = bias[gate * state_size + state];
+  for (int begin = lane * width; begin < columns; begin += kAhead * kLanes) {
+    Vector<scalar_t, width> w[ahead][3], x[ahead][kRows];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int column = begin + k * kLanes + lane;
-      const bool is_there = column < columns;
+    for (int k = 0; k < ahead; ++k) {
+      const int wanted = begin + k * kLanes * width, column = wanted < columns ? wanted : columns - width;
+      const bool is_h = column < state_size;
+      const scalar_t* const from = is_h ? old_h + column : input + (column - state_size);
+      const int row_size = is_h ? state_size : sizes.input_features;
       for (int gate = 0; gate < 3; ++gate) {
-        w[k][gate] = is_there ? static_cast<real>(weights[(gate * state_size + state) * columns + column]) : real(0);
+        w[k][gate] = load<width>(weights + (gate * state_size + state) * columns + column);
       }
       for (int r = 0; r < kRows; ++r) {
-        x[k][r] = is_there && first + r < sizes.batch ? joined(sizes, old_h, input, first + r, column) : real(0);
+        x[k][r] = load<width>(from + (first + r < sizes.batch ? first + r : first) * row_size);
       }
     }
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      for (int r = 0; r < kRows; ++r) {
-        // Beyond the last column there are zeros, which need no multiplication.
-        if (begin + k * kLanes + lane >= columns) continue;
-        for (int gate = 0; gate < 3; ++gate) sum[r][gate] += w[k][gate] * x[k][r];
+    for (int k = 0; k < ahead; ++k) {
+      if (begin + k * kLanes * width >= columns) continue;
+      for (int l = 0; l < width; ++l) {
+        for (int r = 0; r < kRows; ++r) {
+          for (int gate = 0; gate < 3; ++gate) {
+            sum[r][gate] += static_cast<real>(w[k][gate].lane[l]) * static_cast<real>(x[k][r].lane[l]);
+          }
+        }
       }
     }
   }
-  for (int r = 0; r < kRows; ++r) {
-    for (int gate = 0; gate < 3; ++gate) {
-      for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-        sum[r][gate] += from_lane(sum[r][gate], distance);
-      }
-    }
+  add_up_rows(sum, lane);
+  if (lane % kQuarter != 0 || own_row >= sizes.batch || own_state >= state_size) return;
+  for (int gate = 0; gate < 3; ++gate) {
+    sum[0][gate] += b[gate];
+    gates[(row * 3 + gate) * state_size + state] = sum[0][gate];
   }
-  for (int r = 0; r < kRows; ++r) {
-    const int row = first + r;
-    if (lane != r || row >= sizes.batch || state >= state_size) continue;
-    for (int gate = 0; gate < 3; ++gate) {
-      sum[r][gate] += static_cast<real>(bias[gate * state_size + state]);
-      gates[(row * 3 + gate) * state_size + state] = sum[r][gate];
-    }
-    const auto next =
-        cell_forward<real, functions_of<scalar_t>>(sum[r][0], sum[r][1], sum[r][2], old_cell[row * state_size + state]);
-    new_h[row * state_size + state] = next.new_h;
-    new_cell[row * state_size + state] = next.new_cell;
-  }
+  const auto next = cell_forward<real, functions_of<scalar_t>>(sum[0][0], sum[0][1], sum[0][2], cell);
+  new_h[row * state_size + state] = next.new_h;
+  new_cell[row * state_size + state] = next.new_cell;
 }
 
 /// What both kinds of blocks begin with.
@@ -221,11 +248,16 @@ void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* 
                           void* gates, void* stream) {
   const SmallSizes own = small(sizes);
   for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_with_barriers(
-        "small_forward_kernel", small_forward_kernel<scalar_t>, static_cast<int64_t>(own.groups()) * own.tiles(), 1,
-        stream, own, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
-        static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_h), static_cast<const scalar_t*>(old_cell),
-        static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell), static_cast<scalar_t*>(gates));
+    // Of a power of two both lengths are multiples if this is one.
+    const int64_t common = sizes.state_size | sizes.input_features;
+    for_vector_width<scalar_t>(common, {input, weights, old_h}, [&]<int width>() {
+      launch_with_barriers("small_forward_kernel", small_forward_kernel<scalar_t, width>,
+                           static_cast<int64_t>(own.groups()) * own.tiles(), 1, stream, own,
+                           static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
+                           static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_h),
+                           static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
+                           static_cast<scalar_t*>(new_cell), static_cast<scalar_t*>(gates));
+    });
   });
 }
 

@@ -6,17 +6,17 @@
 // block are one part; the parts are added up by another kernel, in the same order each time.
 #include "rows.h"
 
-#include <cstring>
-#include <type_traits>
+#include <bit>
 
 #include "addressing.h"
 #include "launch.h"
 #include "layer_norm_math.h"
+#include "row_vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
 /// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums, and that is what a
-/// row costs (an H200, 8192 columns of bfloat16: 108 us with 4, 146 with 2, 246 with 1).
+/// row costs (an H200, 8192 columns of bfloat16: 68 us with 4, 76 with 2, 110 with 1).
 constexpr int kHeld = 4;
 /// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
 constexpr int kMostForward = 8, kMostBackward = 4;
@@ -24,94 +24,61 @@ constexpr int kMostForward = 8, kMostBackward = 4;
 constexpr int64_t kMaxRowParts = 264;
 constexpr int kColumns = 32, kSlots = static_cast<int>(kBlockSize) / kColumns;
 
-/// Where the vectors of a thread lie in a row.
-struct Place {
-  int threads, own, first;
-
-  template <int width, typename index_t>
-  __device__ index_t column(int k) const {
-    return static_cast<index_t>(k * threads + own) * width;
-  }
-};
-
-__device__ inline Place place_of_thread(int threads) {
-  const int thread = static_cast<int>(threadIdx.x);
-  return {threads, thread % threads, thread / threads};
+/// Blocks that share the registers of a multiprocessor: as many as leave a thread room for its elements, and for those
+/// of weight and bias, which are half as long in half types.
+template <typename scalar_t, int elements>
+constexpr int blocks_forward() {
+  constexpr int bytes = elements * sizeof(compute_t<scalar_t>);
+  if (bytes > 128) return 2;
+  return bytes > 64 && sizeof(scalar_t) > 2 ? 3 : 4;
 }
 
-/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken
-/// out of their words by shifts, since the conversion of a single one costs several instructions.
-template <typename real, typename scalar_t, int width>
-__device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
-  Vector<real, width> result;
-  if constexpr (std::is_same_v<scalar_t, c10::BFloat16> && width % 2 == 0) {
-    std::uint32_t words[width / 2];
-    std::memcpy(words, &vector, sizeof(words));
-#pragma unroll
-    for (int k = 0; k < width / 2; ++k) {
-      const std::uint32_t halves[2] = {words[k] << 16, words[k] & 0xffff0000u};
-      std::memcpy(&result.lane[2 * k], halves, sizeof(halves));
-    }
-  } else {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = vector.lane[lane];
-  }
-  return result;
-}
-
-/// `from` may be null; its elements are `otherwise` then.
-template <int width, typename real, typename scalar_t>
-__device__ Vector<real, width> load_or(const scalar_t* from, int64_t column, real otherwise) {
-  if (from != nullptr) return widened<real>(load<width>(from + column));
-  Vector<real, width> result;
-  for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
-  return result;
-}
-
-template <typename scalar_t, typename index_t, int width, int held>
-__global__ void __launch_bounds__(kBlockSize, 4)
-    rows_forward_kernel(index_t rows, index_t columns, int threads, const scalar_t* __restrict__ input,
-                        const scalar_t* __restrict__ weight, const scalar_t* __restrict__ bias, compute_t<scalar_t> eps,
+/// `plain`: there are weight and bias, all threads have `held` vectors, and all blocks whole rows. Weight and bias are
+/// not `__restrict__`, so that the compiler does not load them before the sums are there: the registers would not hold
+/// them as well.
+template <typename scalar_t, int width, int held, bool plain>
+__global__ void __launch_bounds__(kBlockSize, blocks_forward<scalar_t, width * held>())
+    rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
+                        const scalar_t* weight, const scalar_t* bias, compute_t<scalar_t> eps,
                         scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
                         compute_t<scalar_t>* __restrict__ rstd) {
   using real = compute_t<scalar_t>;
-  const Place place = place_of_thread(threads);
-  const index_t rows_at_once = static_cast<index_t>(kBlockSize) / threads;
+  const Place place = place_of_thread(log_threads, columns);
+  const int64_t rows_at_once = kBlockSize >> log_threads;
   // All threads of a block go round equally often: row_sum needs every one of them.
-  for (index_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
-    const index_t row = begin + place.first, end = row < rows ? columns : 0;
+  for (int64_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
+    const bool is_there = plain || begin + place.first < rows;
+    const int64_t row = is_there ? begin + place.first : rows - 1;
+    Vector<scalar_t, width> loaded[held];
+#pragma unroll
+    for (int k = 0; k < held; ++k) loaded[k] = load<width>(input + row * columns + place.column<width, plain>(k));
     real x[held][width];  // widened once: to widen an element costs as much as to add it
     real sum = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      const index_t column = place.column<width, index_t>(k);
-      if (column >= end) continue;
-      const auto loaded = widened<real>(load<width>(input + row * columns + column));
-      for (int lane = 0; lane < width; ++lane) {
-        x[k][lane] = loaded.lane[lane];
-        sum += x[k][lane];
-      }
+      const auto wide = widened<real>(loaded[k]);
+      for (int lane = 0; lane < width; ++lane) x[k][lane] = wide.lane[lane];
+      if (!plain && !place.has<width>(k)) continue;
+      for (int lane = 0; lane < width; ++lane) sum += x[k][lane];
     }
-    const real m = row_sum(sum, threads) / static_cast<real>(columns);
+    const real m = row_sum(sum, place.threads) / static_cast<real>(columns);
     real squares = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      if (place.column<width, index_t>(k) >= end) continue;
-      for (int lane = 0; lane < width; ++lane) {
-        x[k][lane] -= m;
-        squares += x[k][lane] * x[k][lane];
-      }
+      for (int lane = 0; lane < width; ++lane) x[k][lane] -= m;
+      if (!plain && !place.has<width>(k)) continue;
+      for (int lane = 0; lane < width; ++lane) squares += x[k][lane] * x[k][lane];
     }
-    const real r = reciprocal_root(row_sum(squares, threads) / static_cast<real>(columns), eps);
+    const real r = reciprocal_root(row_sum(squares, place.threads) / static_cast<real>(columns), eps);
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      const index_t column = place.column<width, index_t>(k);
-      if (column >= end) continue;
-      const auto w = load_or<width, real>(weight, column, real(1)), b = load_or<width, real>(bias, column, real(0));
+      const int column = place.column<width, plain>(k);
+      const auto w = load_or<width, plain>(weight, column, real(1)), b = load_or<width, plain>(bias, column, real(0));
       Vector<scalar_t, width> y;
       for (int lane = 0; lane < width; ++lane) y.lane[lane] = x[k][lane] * r * w.lane[lane] + b.lane[lane];
-      store(output + row * columns + column, y);
+      if (plain || (is_there && place.has<width>(k))) store(output + row * columns + column, y);
     }
-    if (end > 0 && place.own == 0) {
+    if (is_there && place.own == 0) {
       mean[row] = m;
       rstd[row] = r;
     }
@@ -126,11 +93,10 @@ struct Sums {
 
 /// Writes the part of a block: the sums of its threads, added up where several rows are worked on at a time.
 template <typename real, int width, int held>
-__device__ void write_part(const Sums<real, width, held>& sums, const Place& place, int64_t columns,
-                           real* __restrict__ to) {
+__device__ void write_part(const Sums<real, width, held>& sums, const Place& place, real* __restrict__ to) {
   __shared__ real of_thread[2 * width][kBlockSize];
-  real* const to_weight = to + blockIdx.x * columns;
-  real* const to_bias = to_weight + gridDim.x * columns;
+  real* const to_weight = to + static_cast<int64_t>(blockIdx.x) * place.columns;
+  real* const to_bias = to_weight + static_cast<int64_t>(gridDim.x) * place.columns;
 #pragma unroll
   for (int k = 0; k < held; ++k) {
     __syncthreads();  // what was there before has been read
@@ -139,8 +105,8 @@ __device__ void write_part(const Sums<real, width, held>& sums, const Place& pla
       of_thread[width + lane][threadIdx.x] = sums.of_bias[k][lane];
     }
     __syncthreads();
-    const int64_t column = place.column<width, int64_t>(k);
-    if (place.first > 0 || column >= columns) continue;
+    if (place.first > 0 || !place.has<width>(k)) continue;
+    const int column = place.column<width>(k);
     for (int lane = 0; lane < width; ++lane) {
       real of_weight = 0, of_bias = 0;
       for (int other = place.own; other < static_cast<int>(kBlockSize); other += place.threads) {
@@ -153,28 +119,32 @@ __device__ void write_part(const Sums<real, width, held>& sums, const Place& pla
   }
 }
 
-template <typename scalar_t, typename index_t, int width, int held>
+template <typename scalar_t, int width, int held>
 __global__ void __launch_bounds__(kBlockSize, 2)
-    rows_backward_kernel(index_t rows, index_t columns, int threads, const scalar_t* __restrict__ grad_output,
+    rows_backward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ grad_output,
                          const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
-                         const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* __restrict__ weight,
+                         const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* weight,
                          scalar_t* __restrict__ d_input, compute_t<scalar_t>* __restrict__ to) {
   using real = compute_t<scalar_t>;
-  const Place place = place_of_thread(threads);
-  const index_t rows_at_once = static_cast<index_t>(kBlockSize) / threads;
+  const Place place = place_of_thread(log_threads, columns);
+  const int64_t rows_at_once = kBlockSize >> log_threads;
   Sums<real, width, held> sums;
-  for (index_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
-    const index_t row = begin + place.first, end = row < rows ? columns : 0;
-    const real m = end > 0 ? mean[row] : real(0), r = end > 0 ? rstd[row] : real(0);
+  for (int64_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
+    const bool is_there = begin + place.first < rows;
+    const int64_t row = is_there ? begin + place.first : rows - 1;
+    const real m = mean[row], r = rstd[row];
     Vector<scalar_t, width> g[held], x[held];
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      const int64_t at = row * columns + place.column<width>(k);
+      g[k] = load<width>(grad_output + at);
+      x[k] = load<width>(input + at);
+    }
     real sum_h = 0, sum_h_xhat = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      const index_t column = place.column<width, index_t>(k);
-      if (column >= end) continue;
-      g[k] = load<width>(grad_output + row * columns + column);
-      x[k] = load<width>(input + row * columns + column);
-      const auto w = load_or<width, real>(weight, column, real(1));
+      if (!is_there || !place.has<width>(k)) continue;
+      const auto w = load_or<width>(weight, place.column<width>(k), real(1));
       const auto wide_g = widened<real>(g[k]), wide_x = widened<real>(x[k]);
       for (int lane = 0; lane < width; ++lane) {
         const real grad = wide_g.lane[lane], xhat = (wide_x.lane[lane] - m) * r;
@@ -185,13 +155,13 @@ __global__ void __launch_bounds__(kBlockSize, 2)
       }
     }
     if (d_input == nullptr) continue;
-    const real mean_h = row_sum(sum_h, threads) / static_cast<real>(columns);
-    const real mean_h_xhat = row_sum(sum_h_xhat, threads) / static_cast<real>(columns);
+    const real mean_h = row_sum(sum_h, place.threads) / static_cast<real>(columns);
+    const real mean_h_xhat = row_sum(sum_h_xhat, place.threads) / static_cast<real>(columns);
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      const index_t column = place.column<width, index_t>(k);
-      if (column >= end) continue;
-      const auto w = load_or<width, real>(weight, column, real(1));
+      if (!is_there || !place.has<width>(k)) continue;
+      const int column = place.column<width>(k);
+      const auto w = load_or<width>(weight, column, real(1));
       const auto wide_g = widened<real>(g[k]), wide_x = widened<real>(x[k]);
       Vector<scalar_t, width> d_x;
       for (int lane = 0; lane < width; ++lane) {
@@ -201,7 +171,7 @@ __global__ void __launch_bounds__(kBlockSize, 2)
       store(d_input + row * columns + column, d_x);
     }
   }
-  if (to != nullptr) write_part<real, width, held>(sums, place, columns, to);
+  if (to != nullptr) write_part<real, width, held>(sums, place, to);
 }
 
 /// A block has kColumns columns of one of the two gradients, and each of its slots every kSlots-th part.
@@ -257,36 +227,40 @@ static int threads_that_hold(int64_t vectors) {
   return threads;
 }
 
-/// Calls `body.operator()<scalar_t, index_t, width, held>()` with the instance for rows of so many threads.
+/// The exponent of a power of two.
+static int log_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
+
+/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for rows of so many columns.
 template <int most, typename Body>
-void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
+void for_rows(ScalarType dtype, int64_t columns, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
     const int64_t vectors = columns / width;
     const int threads = threads_that_hold(vectors);
-    for_index_type(rows * columns, [&]<typename index_t>() {
-      if (vectors <= threads) {
-        body.template operator()<scalar_t, index_t, width, 1>(threads);
-      } else if (vectors <= most / 2 * threads) {
-        body.template operator()<scalar_t, index_t, width, most / 2>(threads);
-      } else {
-        body.template operator()<scalar_t, index_t, width, most>(threads);
-      }
-    });
+    if (vectors <= threads) {
+      body.template operator()<scalar_t, width, 1>(threads);
+    } else if (vectors <= most / 2 * threads) {
+      body.template operator()<scalar_t, width, most / 2>(threads);
+    } else {
+      body.template operator()<scalar_t, width, most>(threads);
+    }
   });
 }
 
 void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
                          const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
-  for_rows<kMostForward>(
-      dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>(int threads) {
-        using real = compute_t<scalar_t>;
-        launch_with_barriers("rows_forward_kernel", rows_forward_kernel<scalar_t, index_t, width, held>, rows,
-                             kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
-                             threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
-                             static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
-                             static_cast<real*>(mean), static_cast<real*>(rstd));
-      });
+  for_rows<kMostForward>(dtype, columns, [&]<typename scalar_t, int width, int held>(int threads) {
+    using real = compute_t<scalar_t>;
+    const bool is_plain =
+        weight != nullptr && bias != nullptr && columns == held * threads * width && rows % (kBlockSize / threads) == 0;
+    const auto kernel =
+        is_plain ? rows_forward_kernel<scalar_t, width, held, true> : rows_forward_kernel<scalar_t, width, held, false>;
+    launch_with_barriers("rows_forward_kernel", kernel, rows, kBlockSize / threads, stream, rows,
+                         static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(input),
+                         static_cast<const scalar_t*>(weight), static_cast<const scalar_t*>(bias),
+                         static_cast<real>(eps), static_cast<scalar_t*>(output), static_cast<real*>(mean),
+                         static_cast<real*>(rstd));
+  });
 }
 
 static int64_t parts_of(int64_t rows, int threads) {
@@ -296,25 +270,23 @@ static int64_t parts_of(int64_t rows, int threads) {
 
 int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
   int64_t parts = 0;
-  for_rows<kMostBackward>(
-      dtype, rows, columns,
-      [&]<typename scalar_t, typename index_t, int width, int held>(int threads) { parts = parts_of(rows, threads); });
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    parts = parts_of(rows, threads_that_hold(columns / (kVectorBytes / static_cast<int64_t>(sizeof(scalar_t)))));
+  });
   return parts;
 }
 
 void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output, const void* input,
                           const void* mean, const void* rstd, const void* weight, void* d_input, void* sums,
                           void* stream) {
-  for_rows<kMostBackward>(
-      dtype, rows, columns, [&]<typename scalar_t, typename index_t, int width, int held>(int threads) {
-        using real = compute_t<scalar_t>;
-        launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, index_t, width, held>,
-                      {static_cast<unsigned>(parts_of(rows, threads))}, {kBlockSize}, stream,
-                      static_cast<index_t>(rows), static_cast<index_t>(columns), threads,
-                      static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
-                      static_cast<const real*>(mean), static_cast<const real*>(rstd),
-                      static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
-      });
+  for_rows<kMostBackward>(dtype, columns, [&]<typename scalar_t, int width, int held>(int threads) {
+    using real = compute_t<scalar_t>;
+    launch_blocks("rows_backward_kernel", rows_backward_kernel<scalar_t, width, held>,
+                  {static_cast<unsigned>(parts_of(rows, threads))}, {kBlockSize}, stream, rows,
+                  static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(grad_output),
+                  static_cast<const scalar_t*>(input), static_cast<const real*>(mean), static_cast<const real*>(rstd),
+                  static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
+  });
 }
 
 void launch_totals(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_weight, void* d_bias,

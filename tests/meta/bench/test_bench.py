@@ -14,7 +14,7 @@ from torch import Tensor
 
 import spec.contract
 from harness.bench import correctness, document, products, rounds
-from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim
+from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim, MemoryClaim
 from harness.bench.measurement import WRONG, Settings, measure
 from harness.bench.record import groups, read, write, written
 from harness.bench.tables import tutorial
@@ -109,6 +109,17 @@ def test_a_claim_is_met_where_its_whole_interval_is(record: dict[str, Any]) -> N
         row["ratios"] = {"python-autograd": {"median": 1.9, "low": low, "high": 2.0}}
         assert Claim(row["backend"], FORWARD, least, "tutorial").judged([row])[0] == verdict
     assert Claim("nobody", FORWARD, 1, "tutorial").judged([row]) == (NOT_MEASURED, "-")
+
+
+def test_a_claim_of_memory_is_met_by_as_much_and_not_by_a_byte_more() -> None:
+    """Counts are exact; where one of them is missing nothing is said."""
+    claim = MemoryClaim("mine", FORWARD, "tutorial", "float32")
+    place = {"phase": FORWARD, "case": "tutorial", "operator": "lltm", "dtype": "float32", "device": "cuda"}
+    other = {**place, "backend": "python-autograd", "clock": "wall", "peak_bytes": 1000}
+    for own, verdict in ((1000, MET), (1001, NOT_MET)):
+        assert claim.judged([{**other, "backend": "mine", "peak_bytes": own}, other])[0] == verdict
+    assert claim.judged([other]) == (NOT_MEASURED, "-")
+    assert claim.judged([{**place, "backend": "mine", "clock": "wall"}, other]) == (NOT_MEASURED, "-")
 
 
 def test_large_cases_are_held_against_the_reference_in_the_dtype() -> None:
