@@ -78,6 +78,39 @@ void launch(const char* name, void (*kernel)(Parameters...), int64_t items, void
   check_launch(name);
 }
 
+/// Waits until the kernel before this one in its stream has ended, and what it wrote can be read: the first statement
+/// of a kernel that `launch_early` launches.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// `launch` for a kernel that begins with `wait_for_previous`: where the GPU can, it is already on its way to the
+/// multiprocessors while the kernel before it ends, which saves the better part of a microsecond.
+template <typename... Parameters>
+void launch_early(const char* name, void (*kernel)(Parameters...), int64_t items, void* stream,
+                  std::type_identity_t<Parameters>... arguments) {
+#if defined(CUDA_EMULATED) || defined(__HIPCC__)
+  launch(name, kernel, items, stream, arguments...);
+#else
+  int device = 0, generation = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid_for(items, kBlockSize);
+  config.blockDim = {kBlockSize};
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &early;
+  config.numAttrs = generation >= 9 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+  check_launch(name);
+#endif
+}
+
 /// `launch` for a kernel with barriers, of a grid and blocks of its own.
 template <typename... Parameters>
 void launch_blocks(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, void* stream,

@@ -12,7 +12,7 @@ RAW_POINTER = Path(__file__).parent.parent / "cuda_raw_pointer" / "csrc"
 IMPLEMENTATION = CompiledOperator(
     operator="layer_norm",
     namespace="cuda_fused",
-    sources=(CSRC / "rows.cu", RAW_POINTER / "layer_norm.cu", CSRC / "layer_norm.cpp"),
+    sources=(CSRC / "rows.cu", CSRC / "rows_backward.cu", RAW_POINTER / "layer_norm.cu", CSRC / "layer_norm.cpp"),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE, RAW_POINTER),
     under_transforms=transforms.layer_norm,
 )

@@ -80,7 +80,12 @@ def run(given: argparse.Namespace) -> int:
         seed=given.seed,
     )
     note = Console(stderr=True)
-    made = measurement.measure(slots(selection(given)), settings, lambda text: note.print(text, markup=False))
+    made = measurement.measure(
+        slots(selection(given)),
+        settings,
+        say=lambda text: note.print(text, markup=False),
+        keep=lambda so_far: record.write(so_far, given.output),
+    )
     record.write(made, given.output)
     show(made, console)
     console.print(f"\nrecord: {given.output}")

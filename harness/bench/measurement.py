@@ -33,6 +33,7 @@ REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE
 WRONG = "wrong"
 
 Say = Callable[[str], None]
+Keep = Callable[[dict[str, Any]], None]
 _Ring = list[tuple[work.Inputs, work.Inputs]]
 
 
@@ -49,14 +50,14 @@ class Settings:
     seed: int = 0
 
 
-def measure(slots: list[Slot], settings: Settings, say: Say) -> dict[str, Any]:
-    """The record. What is wrong, absent or too slow is `missing`, with the reason, and the rest goes on."""
+def measure(slots: list[Slot], settings: Settings, say: Say, keep: Keep = lambda _record: None) -> dict[str, Any]:
+    """The record. What is wrong, absent or too slow is `missing`, with the reason, and the rest goes on.
+
+    `keep` is given the record after each operator, device and dtype, with what there is so far: a long run that is ended
+    loses only what it was at.
+    """
     bench = _Bench(settings, say)
-    for group in _grouped(slots):
-        for threads in settings.threads if group[0].device == CPU else (None,):
-            with _threads(threads):
-                bench.measure(group, threads)
-    return {
+    record = {
         "kind": KIND,
         "schema": SCHEMA,
         "environment": environment.describe(),
@@ -65,6 +66,12 @@ def measure(slots: list[Slot], settings: Settings, say: Say) -> dict[str, Any]:
         "rows": bench.rows,
         "missing": bench.missing,
     }
+    for group in _grouped(slots):
+        for threads in settings.threads if group[0].device == CPU else (None,):
+            with _threads(threads):
+                bench.measure(group, threads)
+        keep(record)
+    return record
 
 
 def _grouped(slots: list[Slot]) -> list[list[Slot]]:

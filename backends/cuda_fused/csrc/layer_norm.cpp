@@ -1,5 +1,5 @@
-// LayerNorm in fused kernels: rows that fit the registers of a block are read once (rows.cu), others as often as
-// the kernels of cuda-raw-pointer read them.
+// LayerNorm in fused kernels: rows that fit the registers of a block are read once (rows.cu, rows_backward.cu), others
+// as often as the kernels of cuda-raw-pointer read them.
 //
 // The kernels know no strides, so what is not contiguous is copied first.
 #include "rows.h"
@@ -30,6 +30,12 @@ void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, 
   const int64_t rows = x.size(0), columns = x.size(1);
   if (!fits_backward(x.scalar_type(), columns, {of_g, of_x, of_w, place_or_null(d_input)})) {
     layer_norm_in_two_passes(g, x, mean, rstd, w, d_input, d_weight, d_bias);
+    return;
+  }
+  if (is_few(rows)) {
+    launch_few_rows_backward(x.scalar_type(), rows, columns, of_g, of_x, mean.const_data_ptr(), rstd.const_data_ptr(),
+                             of_w, place_or_null(d_input), place_or_null(d_weight), place_or_null(d_bias),
+                             current_stream(x));
     return;
   }
   const bool wants_sums = d_weight.defined() || d_bias.defined();

@@ -65,8 +65,8 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
   return {new_h, new_cell, gates};
 }
 
-/// d_old_h and d_input, as far as they are wanted: each is undefined otherwise.
-static std::pair<Tensor, Tensor> gradients_of_rows(const Tensor& d_gates, const Tensor& weights, int64_t state_size,
+/// d_old_h and d_input, as far as they are wanted: each is undefined otherwise. d_gates are given up on the way.
+static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,
                                                    bool wants_h, bool wants_input) {
   const int64_t rows = d_gates.size(0), columns = weights.size(1);
   if (!wants_h || !wants_input || rows >= kManyRows) {
@@ -74,6 +74,7 @@ static std::pair<Tensor, Tensor> gradients_of_rows(const Tensor& d_gates, const 
             wants_input ? d_gates.mm(weights.slice(1, state_size)) : Tensor()};
   }
   const Tensor whole = d_gates.mm(weights);
+  d_gates.reset();
   const Tensor d_old_h = at::empty({rows, state_size}, whole.options());
   const Tensor d_input = at::empty({rows, columns - state_size}, whole.options());
   launch_split(whole.scalar_type(), rows, state_size, columns - state_size, whole.const_data_ptr(),
@@ -98,7 +99,7 @@ static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Ten
   const LltmSizes sizes = sizes_of(input, old_h);
   const at::ScalarType dtype = input.scalar_type();
   void* const stream = current_stream(input);
-  const Tensor d_gates = at::empty(gates.sizes(), input.options());
+  Tensor d_gates = at::empty(gates.sizes(), input.options());
   const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
   Tensor sums, d_bias;
   if (wanted[2]) {
@@ -111,11 +112,14 @@ static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Ten
                        wanted[2] ? sums.mutable_data_ptr() : nullptr, stream);
   if (wanted[2]) {
     launch_total(dtype, sums.size(0), sums.size(1), sums.const_data_ptr(), d_bias.mutable_data_ptr(), stream);
+    sums.reset();  // what is needed no more is not held while the products are made
   }
-  const auto [d_old_h, d_input] = gradients_of_rows(d_gates, weights, old_h.size(1), wanted[3], wanted[0]);
+  // In this order least is held at a time.
+  const Tensor d_weights = wanted[1] ? gradient_of_weights(d_gates, old_h, input) : Tensor();
+  const auto [d_old_h, d_input] = gradients_of_rows(std::move(d_gates), weights, old_h.size(1), wanted[3], wanted[0]);
   std::vector<Tensor> gradients;
   if (wanted[0]) gradients.push_back(d_input);
-  if (wanted[1]) gradients.push_back(gradient_of_weights(d_gates, old_h, input));
+  if (wanted[1]) gradients.push_back(d_weights);
   if (wanted[2]) gradients.push_back(d_bias);
   if (wanted[3]) gradients.push_back(d_old_h);
   if (wanted[4]) gradients.push_back(d_old_cell);

@@ -14,9 +14,14 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kTile = 32, kSlots = static_cast<int>(kBlockSize) / kTile;
 /// Blocks that keep a large GPU busy.
 constexpr int64_t kBlocks = 512;
-/// Blocks of a forward that a multiprocessor holds, and all that a large GPU does.
-constexpr int kForwardBlocks = 3;
-constexpr int64_t kForwardGrid = 132 * kForwardBlocks;
+/// Blocks of a forward that a multiprocessor holds. In half types, whose functions are short, more threads with half
+/// vectors do better than fewer with whole ones.
+template <typename scalar_t>
+constexpr int kForwardBlocks = sizeof(scalar_t) == 2 ? 6 : 3;
+template <typename scalar_t, int width>
+constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
+/// Multiprocessors of a large GPU.
+constexpr int64_t kMultiprocessors = 132;
 /// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
 constexpr int64_t kFew = 1 << 19;
 
@@ -25,8 +30,9 @@ __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_co
                             const scalar_t* __restrict__ left, const scalar_t* __restrict__ right,
                             scalar_t* __restrict__ whole) {
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
+#pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
-    const index_t row = item * width / columns, column = item * width % columns;
+    const index_t row = item * width / columns, column = item * width - row * columns;
     store(whole + item * width, column < left_columns
                                     ? load<width>(left + row * left_columns + column)
                                     : load<width>(right + row * right_columns + column - left_columns));
@@ -34,30 +40,32 @@ __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_co
 }
 
 template <typename scalar_t, typename index_t, int width>
-__global__ void split_kernel(index_t rows, index_t left_columns, index_t right_columns,
-                             const scalar_t* __restrict__ whole, scalar_t* __restrict__ left,
-                             scalar_t* __restrict__ right) {
+__global__ void split_kernel(index_t rows, index_t left_columns, index_t right_columns, const scalar_t* whole,
+                             scalar_t* left, scalar_t* right) {
+  wait_for_previous();
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
+#pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
-    const index_t row = item * width / columns, column = item * width % columns;
+    const index_t row = item * width / columns, column = item * width - row * columns;
     store(column < left_columns ? left + row * left_columns + column
                                 : right + row * right_columns + column - left_columns,
           load<width>(whole + item * width));
   }
 }
 
-/// What forward reads for an item, but for the bias.
-template <typename scalar_t, int width>
-struct Given {
+/// An item of forward: where it lies, and what is read for it.
+template <typename scalar_t, typename index_t, int width>
+struct Item {
+  index_t gate, column;
   Vector<scalar_t, width> gates[3], cell;
 };
 
 template <int width, typename scalar_t, typename index_t>
-__device__ Given<scalar_t, width> given(index_t item, index_t state_size, const scalar_t* gates,
-                                        const scalar_t* old_cell) {
+__device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_size, const scalar_t* gates,
+                                                  const scalar_t* old_cell) {
   const index_t state = item * width, row = state / state_size;
-  Given<scalar_t, width> result;
-  for (int k = 0; k < 3; ++k) result.gates[k] = load<width>(gates + state + (2 * row + k) * state_size);
+  Item<scalar_t, index_t, width> result{state + 2 * row * state_size, state - row * state_size, {}, {}};
+  for (int k = 0; k < 3; ++k) result.gates[k] = load<width>(gates + result.gate + k * state_size);
   result.cell = load<width>(old_cell + state);
   return result;
 }
@@ -65,25 +73,24 @@ __device__ Given<scalar_t, width> given(index_t item, index_t state_size, const 
 /// A thread asks for its next item before it works on the one that it has: there is about as much arithmetic as there
 /// is waiting, and neither has to wait for the other.
 template <typename scalar_t, typename index_t, int width>
-__global__ void __launch_bounds__(kBlockSize, kForwardBlocks)
-    forward_kernel(index_t batch, index_t state_size, scalar_t* __restrict__ gates, const scalar_t* __restrict__ bias,
-                   const scalar_t* __restrict__ old_cell, scalar_t* __restrict__ new_h,
-                   scalar_t* __restrict__ new_cell) {
+__global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
+    forward_kernel(index_t batch, index_t state_size, scalar_t* gates, const scalar_t* bias, const scalar_t* old_cell,
+                   scalar_t* new_h, scalar_t* new_cell) {
   using real = compute_t<scalar_t>;
+  wait_for_previous();
   const index_t items = batch * state_size / width, step = item_stride<index_t>();
   index_t item = first_item<index_t>();
   if (item >= items) return;
-  auto next = given<width>(item, state_size, gates, old_cell);
+  auto next = item_at<width>(item, state_size, gates, old_cell);
+#pragma unroll 1
   for (; item < items; item += step) {
     auto own = next;
-    if (item + step < items) next = given<width>(item + step, state_size, gates, old_cell);
+    if (item + step < items) next = item_at<width>(item + step, state_size, gates, old_cell);
     for (int k = 0; k < 3 && bias != nullptr; ++k) {
-      const index_t state = item * width;
-      const auto b = load<width>(bias + state % state_size + k * state_size);
+      const auto b = load<width>(bias + own.column + k * state_size);
       for (int lane = 0; lane < width; ++lane) {
         own.gates[k].lane[lane] = static_cast<real>(own.gates[k].lane[lane]) + static_cast<real>(b.lane[lane]);
       }
-      store(gates + state + (2 * (state / state_size) + k) * state_size, own.gates[k]);
     }
     Vector<scalar_t, width> h, c;
     for (int lane = 0; lane < width; ++lane) {
@@ -92,6 +99,7 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks)
       h.lane[lane] = cell.new_h;
       c.lane[lane] = cell.new_cell;
     }
+    for (int k = 0; k < 3 && bias != nullptr; ++k) store(gates + own.gate + k * state_size, own.gates[k]);
     store(new_h + item * width, h);
     store(new_cell + item * width, c);
   }
@@ -197,10 +205,10 @@ void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t 
   const int64_t elements = rows * (left_columns + right_columns);
   for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
                [&]<typename scalar_t, typename index_t, int width>() {
-                 launch("split_kernel", split_kernel<scalar_t, index_t, width>, elements / width, stream,
-                        static_cast<index_t>(rows), static_cast<index_t>(left_columns),
-                        static_cast<index_t>(right_columns), static_cast<const scalar_t*>(whole),
-                        static_cast<scalar_t*>(left), static_cast<scalar_t*>(right));
+                 launch_early("split_kernel", split_kernel<scalar_t, index_t, width>, elements / width, stream,
+                              static_cast<index_t>(rows), static_cast<index_t>(left_columns),
+                              static_cast<index_t>(right_columns), static_cast<const scalar_t*>(whole),
+                              static_cast<scalar_t*>(left), static_cast<scalar_t*>(right));
                });
 }
 
@@ -209,12 +217,13 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
   const int64_t elements = sizes.batch * sizes.state_size;
   for_instance(dtype, 3 * elements, {sizes.state_size}, {gates, bias, old_cell, new_h, new_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
-                 const int64_t items = std::min(elements / width, kForwardGrid * kBlockSize);
-                 launch("forward_kernel", forward_kernel<scalar_t, index_t, width>, items, stream,
-                        static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
-                        static_cast<scalar_t*>(gates), static_cast<const scalar_t*>(bias),
-                        static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
-                        static_cast<scalar_t*>(new_cell));
+                 constexpr int own = kForwardWidth<scalar_t, width>;
+                 const int64_t at_once = kMultiprocessors * kForwardBlocks<scalar_t> * kBlockSize;
+                 launch_early("forward_kernel", forward_kernel<scalar_t, index_t, own>,
+                              std::min(elements / own, at_once), stream, static_cast<index_t>(sizes.batch),
+                              static_cast<index_t>(sizes.state_size), static_cast<scalar_t*>(gates),
+                              static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_cell),
+                              static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell));
                });
 }
 

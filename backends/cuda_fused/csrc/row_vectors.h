@@ -1,17 +1,27 @@
 // A row of a matrix in the registers of the threads that work on it: which vectors a thread holds, and how they are
-// loaded and widened. See rows.cu.
+// loaded and widened; which instance of a kernel that asks for.
 #pragma once
 
 #include <torch/headeronly/util/BFloat16.h>
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 
 #include "addressing.h"
+#include "launch.h"
 #include "runtime.h"
 
 namespace OPERATOR_NAMESPACE {
+
+/// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums, and that is what a
+/// row costs (an H200, 8192 columns of bfloat16: 68 us with 4, 76 with 2, 110 with 1).
+constexpr int kHeld = 4;
+/// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
+constexpr int kMostForward = 8, kMostBackward = 4;
+/// Threads that are enough work for a large GPU.
+constexpr int64_t kManyThreads = 1 << 16;
 
 /// Where the vectors of a thread lie in a row of so many columns.
 struct Place {
@@ -57,10 +67,44 @@ __device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
 /// `from` may be null unless `is_there`; its elements are `otherwise` then.
 template <int width, bool is_there = false, typename real, typename scalar_t>
 __device__ Vector<real, width> load_or(const scalar_t* from, int column, real otherwise) {
-  if (is_there || from != nullptr) return widened<real>(load<width>(from + column));
   Vector<real, width> result;
-  for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
+  if (is_there || from != nullptr) {
+    result = widened<real>(load<width>(from + column));
+  } else {
+    for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
+  }
   return result;
+}
+
+/// How many threads work on a row of that many vectors: as many as hold kHeld of them each, but no part of a warp that
+/// could be a whole one, and no more than a block has. More of them where there are too few rows to fill a GPU.
+inline int threads_that_hold(int64_t rows, int64_t vectors) {
+  int threads = 1;
+  while (threads < vectors && threads < kBlockSize &&
+         (threads < kLanes || threads * kHeld < vectors || rows * threads < kManyThreads)) {
+    threads *= 2;
+  }
+  return threads;
+}
+
+/// The exponent of a power of two.
+inline int log_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
+
+/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for so many rows of so many columns.
+template <int most, typename Body>
+void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    constexpr int width = kVectorBytes / sizeof(scalar_t);
+    const int64_t vectors = columns / width;
+    const int threads = threads_that_hold(rows, vectors);
+    if (vectors <= threads) {
+      body.template operator()<scalar_t, width, 1>(threads);
+    } else if (vectors <= most / 2 * threads) {
+      body.template operator()<scalar_t, width, most / 2>(threads);
+    } else {
+      body.template operator()<scalar_t, width, most>(threads);
+    }
+  });
 }
 
 }  // namespace OPERATOR_NAMESPACE

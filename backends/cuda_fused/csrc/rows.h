@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: rows.cu defines them,
-// layer_norm.cpp calls them.
+// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: rows.cu and rows_backward.cu
+// define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
 // null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
@@ -20,6 +20,14 @@ bool fits_backward(torch::headeronly::ScalarType dtype, int64_t columns, std::in
 void launch_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* input,
                          const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
                          void* stream);
+
+/// Whether `launch_few_rows_backward` is for so many rows.
+bool is_few(int64_t rows);
+
+/// d_input, d_weight and d_bias, each of which may be null, but not all of them.
+void launch_few_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+                              const void* grad_output, const void* input, const void* mean, const void* rstd,
+                              const void* weight, void* d_input, void* d_weight, void* d_bias, void* stream);
 
 /// In how many parts `launch_rows_backward` adds up the rows.
 int64_t row_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);

@@ -88,6 +88,24 @@ def test_a_record_is_read_as_it_was_written(record: dict[str, Any], tmp_path: Pa
         read(tmp_path / "other.json")
 
 
+def test_what_was_measured_is_kept_after_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is ended in its second operator has the rows of the first."""
+    asked = slots(Selection(operators=("mlp", "lltm"), backends=("python-autograd",), dtypes=("float32",)))
+    kept: list[str] = []
+
+    def first_alone(_self: Any, group: list[Any], _threads: int | None) -> None:
+        if kept:
+            raise KeyboardInterrupt
+        _self.rows.append({"operator": group[0].operator.name})
+
+    monkeypatch.setattr("harness.bench.measurement._Bench.measure", first_alone)
+    settings = Settings(threads=(1,))
+    with pytest.raises(KeyboardInterrupt):
+        measure(asked, settings, say=lambda _text: None, keep=lambda so_far: kept.append(written(so_far)))
+    (record,) = map(json.loads, kept)
+    assert [row["operator"] for row in record["rows"]] == [asked[0].operator.name]
+
+
 def test_the_page_is_drawn_from_the_record(record: dict[str, Any]) -> None:
     page = document.drawn(record, "# Title\n", "it.json")
     assert document.drawn(record, page, "it.json") == page
