@@ -34,6 +34,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -165,11 +166,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._wide = max(UNIT_ROUNDOFF[accumulator], finest), underflow(accumulator)
         self._accumulator = max(UNIT_ROUNDOFF[accumulator], finest)
         self._generator = torch.Generator().manual_seed(seed)
+        self._drawn = torch.empty(())
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func._schema.is_mutable:
+        if _is_mutable(func):
             raise TypeError(f"{func} works in place, which no rounding can be given to: a reference must not use it")
         result = func(*args, **(kwargs or {}))
         if func in MOVES:
@@ -187,14 +189,19 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             amplitude = self._amplitude(func, result, args, kwargs)
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
-        common = self._accumulator * float(torch.empty(()).uniform_(-1, 1, generator=self._generator))
+        common = self._accumulator * self._drawn.uniform_(-1, 1, generator=self._generator).item()
         # What returns a part of its argument must not change that.
-        own = result.clone() if any(value.alias_info is not None for value in func._schema.returns) else result
-        for part in _parts(own):
-            y = own[part]
-            error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude[part])
-            y.add_(error.add_(y, alpha=common))
+        own = result.clone() if _returns_a_part(func) else result
+        if own.numel() <= _PART:  # most are small, and an index costs as much as a draw
+            self._err(own, amplitude, common)
+        else:
+            for part in _parts(own):
+                self._err(own[part], amplitude[part], common)
         return own
+
+    def _err(self, y: Tensor, amplitude: Tensor, common: float) -> None:
+        error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude)
+        y.add_(error.add_(y, alpha=common))
 
     def _amplitude(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         """What xi is multiplied by, for each element of the result."""
@@ -218,6 +225,18 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             elif sums is not None:
                 of_part.add_(sums[part], alpha=in_accumulator)
         return amplitude
+
+
+@cache
+def _is_mutable(func: Any) -> bool:
+    """Whether it writes to an argument. A schema is asked once: that takes longer than a small operation."""
+    return bool(func._schema.is_mutable)
+
+
+@cache
+def _returns_a_part(func: Any) -> bool:
+    """Whether a result may be a part of an argument."""
+    return any(value.alias_info is not None for value in func._schema.returns)
 
 
 def _parts(tensor: Tensor) -> Iterator[Any]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from harness.bench.claims import CLAIMS, NOT_MEASURED
+from harness.bench.claims import CLAIMS, MET, NOT_MEASURED
 from harness.bench.record import read
 from harness.bench.tables import everything, markdown, tutorial
 from harness.tables import insert, plain
@@ -26,6 +26,9 @@ def section(record: dict[str, Any]) -> str:
     judged = [(claim, *claim.judged(record["rows"])) for claim in CLAIMS]
     claims = [[claim.text(), figure, verdict] for claim, verdict, figure in judged if verdict != NOT_MEASURED]
     if claims:
+        met = sum(verdict == MET for *_, verdict in claims)
+        claims.sort(key=lambda claim: claim[2] == MET)  # what is not met first
+        lines += [f"{met} of {len(claims)} claims are met.", ""]
         lines += [markdown((["claim", "times as fast, or of its memory", ""], claims))]
     for title, cells in tutorial(record["rows"]).items():
         lines += [f"**The tutorial's table: {title}**", "", markdown(cells)]

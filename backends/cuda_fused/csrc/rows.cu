@@ -23,7 +23,7 @@ constexpr int blocks_forward() {
 /// not `__restrict__`, so that the compiler does not load them before the sums are there: the registers would not hold
 /// them as well.
 template <typename scalar_t, int width, int held, bool plain>
-__global__ void __launch_bounds__(kBlockSize, blocks_forward<scalar_t, width * held>())
+__global__ void __launch_bounds__(kBlockSize, (blocks_forward<scalar_t, width * held>()))
     rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
                         const scalar_t* weight, const scalar_t* bias, compute_t<scalar_t> eps,
                         scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
