@@ -26,7 +26,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spec.rounding import UNIT_ROUNDOFF, Envelope, chosen, gain, underflow
+from spec.envelope import Envelope, chosen, gain
+from spec.rounding import UNIT_ROUNDOFF, underflow
 
 
 @dataclass(frozen=True)

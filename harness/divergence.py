@@ -21,7 +21,7 @@ from harness.compare import compare
 from harness.scenario import Call, Scenario, realise
 from harness.subject import CANDIDATE_ERRORS, Subject
 from spec.contract import Operator
-from spec.rounding import Envelope, envelopes
+from spec.envelope import Envelope, envelopes
 
 #: Elements that are recorded in all; a call that makes more is not looked into further.
 _ELEMENTS = 2**24

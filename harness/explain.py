@@ -18,7 +18,7 @@ from harness.compare import Comparison, compare
 from harness.oracle import evaluate, expected
 from harness.scenario import Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
-from spec.rounding import Envelope
+from spec.envelope import Envelope
 
 
 def explain(

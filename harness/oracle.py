@@ -16,8 +16,8 @@ from torch import Tensor
 from harness.compare import has_evidence
 from harness.scenario import CHANGING, Call, Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
+from spec.envelope import Block, Envelope, envelopes
 from spec.precise import precisely
-from spec.rounding import Block, Envelope, envelopes
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,12 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     sizes = _sizes(operator, call)
     blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
 
-    def reference() -> tuple[Tensor, ...]:
-        return evaluate(operator, _with_zeros(operator, exact_call))
+    complete = _with_zeros(operator, exact_call)
+    tensors = tuple(tensor for tensor in (*complete.inputs, *complete.cotangents) if tensor is not None)
+
+    def reference(*given: Tensor) -> tuple[Tensor, ...]:
+        own = given or tensors
+        return evaluate(operator, Call(own[: len(call.inputs)], own[len(call.inputs) :]))
 
     precise = precisely(reference) if dtype == torch.float64 else None
     found = envelopes(
@@ -82,6 +86,7 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
         alike=_rows_alike(operator, call),
         exact=precise.exact if precise else None,
         honest=[precise.losing_less] if precise else [],
+        inputs=tensors,
     )
     outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))

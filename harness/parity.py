@@ -17,7 +17,7 @@ from harness.oracle import Expected, expected
 from harness.scenario import Call, Scenario
 from harness.subject import Subject
 from spec.contract import TensorArg
-from spec.rounding import Envelope
+from spec.envelope import Envelope
 
 EVERYTHING = "outputs and gradients"
 OUTPUTS = "outputs"

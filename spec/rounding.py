@@ -31,9 +31,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -49,8 +48,6 @@ UNIT_ROUNDOFF = {
     torch.bfloat16: 2.0**-8,
 }
 
-#: Monte Carlo runs behind an envelope.
-RUNS = 16
 #: Elements that are worked on at a time: with all that is computed of them, they fit a processor's cache.
 _PART = 2**16
 
@@ -137,14 +134,17 @@ class Amplitudes:
     def __init__(self) -> None:
         self._known: dict[int, Tensor] = {}
         self._bytes = 0
+        #: Elements of the largest result.
+        self.largest = 0
 
-    def of(self, number: int, result: Tensor) -> Tensor | None:
+    def of(self, number: int, shape: torch.Size) -> Tensor | None:
         """That of the operation with this number, unless it is not known or is of another shape."""
         known = self._known.get(number)
-        return known if known is not None and known.shape == result.shape else None
+        return known if known is not None and known.shape == shape else None
 
     def hold(self, number: int, amplitude: Tensor, product: bool) -> None:
         """Remember it, if there is room."""
+        self.largest = max(self.largest, amplitude.numel())
         if product or self._bytes + amplitude.nbytes <= self._MOST:
             self._known[number] = amplitude
             self._bytes += amplitude.nbytes
@@ -158,7 +158,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._amplitudes, self._number = amplitudes, 0
+        self._amplitudes = amplitudes
+        #: Operations that were rounded so far.
+        self.number = 0
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
         # float64 is evaluated in float64, which would round a perturbation below half a unit in the last place away.
         finest = 2 * UNIT_ROUNDOFF[torch.float64]
@@ -183,21 +185,28 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
-        number, self._number = self._number, self._number + 1
-        amplitude = self._amplitudes.of(number, result) if self._amplitudes else None
+        number, self.number = self.number, self.number + 1
+        amplitude = self._known(number, result)
         if amplitude is None:
             amplitude = self._amplitude(func, result, args, kwargs)
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
-        common = self._accumulator * self._drawn.uniform_(-1, 1, generator=self._generator).item()
         # What returns a part of its argument must not change that.
         own = result.clone() if _returns_a_part(func) else result
+        self._add_error(own, amplitude)
+        return own
+
+    def _known(self, number: int, result: Tensor) -> Tensor | None:
+        """The amplitude of the operation with this number, where an earlier run found it."""
+        return self._amplitudes.of(number, result.shape) if self._amplitudes else None
+
+    def _add_error(self, own: Tensor, amplitude: Tensor) -> None:
+        common = self._accumulator * self._drawn.uniform_(-1, 1, generator=self._generator).item()
         if own.numel() <= _PART:  # most are small, and an index costs as much as a draw
             self._err(own, amplitude, common)
         else:
-            for part in _parts(own):
+            for part in parts_of(own):
                 self._err(own[part], amplitude[part], common)
-        return own
 
     def _err(self, y: Tensor, amplitude: Tensor, common: float) -> None:
         error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude)
@@ -214,7 +223,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
         amplitude = torch.empty_like(result)
         # Part by part, so that what is computed on the way stays in the cache.
-        for part in _parts(result):
+        for part in parts_of(result):
             y = result[part]
             of_part = torch.abs(y, out=amplitude[part]).mul_(unit).add_(lost).masked_fill_(y == 0, 0.0)
             if factors:
@@ -239,7 +248,7 @@ def _returns_a_part(func: Any) -> bool:
     return any(value.alias_info is not None for value in func._schema.returns)
 
 
-def _parts(tensor: Tensor) -> Iterator[Any]:
+def parts_of(tensor: Tensor) -> Iterator[Any]:
     """Indices of parts of the tensor, rows of it, each with some 2^16 elements."""
     if tensor.numel() <= _PART or tensor.dim() == 0:
         yield ...
@@ -264,151 +273,3 @@ def underflow(dtype: torch.dtype) -> float:
     """
     facts, flushed = torch.finfo(dtype), torch.finfo(torch.float32).tiny
     return max(facts.tiny * facts.eps, min(facts.tiny, flushed))
-
-
-@dataclass(frozen=True)
-class Block:
-    """A named part of a tensor, elements `begin` to `begin + length` of dimension `dim`, and its own greatest gain.
-
-    One gate of three may hold a hundredth of a gradient's power: a scale error in it is diluted in the whole.
-    """
-
-    name: str
-    dim: int
-    begin: int
-    length: int
-    gain: float = 0.0
-
-    def narrowed(self, tensor: Tensor) -> Tensor:
-        """That part of a tensor."""
-        return tensor.narrow(self.dim, self.begin, self.length)
-
-    def within(self, values: Tensor, part: Any) -> Tensor:
-        """That part of a tensor of which `values` are `part`, `...` or a slice of its rows."""
-        if part is ... or self.dim != 0:
-            return self.narrowed(values)
-        begin = max(self.begin - part.start, 0)
-        return values[begin : max(self.begin + self.length - part.start, 0)]
-
-    def of(self, tensor: Tensor) -> Tensor:
-        """That part of a tensor, flat."""
-        return self.narrowed(tensor).flatten()
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """How far from `exact` rounding alone can take one tensor.
-
-    `sigma` is the elementwise standard deviation of the error; `largest`, `rms` and `gain` are the greatest that was
-    seen, in any run, of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are over the elements
-    where `exact` is representable in `dtype` and every run was finite: `usable`.
-    """
-
-    dtype: torch.dtype
-    exact: Tensor
-    usable: Tensor
-    sigma: Tensor
-    largest: float
-    rms: float
-    gain: float
-    blocks: tuple[Block, ...] = ()
-
-
-def gain(error: Tensor, exact: Tensor) -> float:
-    """|<e, y>| / <y, y>: the part of an error that is a change of scale. 0 where y is 0."""
-    power = float(torch.dot(exact, exact))
-    return abs(float(torch.dot(error, exact))) / power if power > 0 else 0.0
-
-
-def envelopes(
-    evaluate: Callable[[], tuple[Tensor, ...]],
-    eager: tuple[Tensor, ...],
-    dtype: torch.dtype,
-    seed: int = 0,
-    blocks: Sequence[Sequence[Block]] | None = None,
-    alike: int = 1,
-    exact: tuple[Tensor, ...] | None = None,
-    honest: Sequence[tuple[Tensor, ...]] = (),
-) -> tuple[Envelope, ...]:
-    """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
-
-    `evaluate()` computes in float64, from inputs that are exact in `dtype`; `eager` is the same computed by torch in
-    `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
-
-    `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
-    anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
-
-    `honest` are further results that an implementation may return: they count as runs besides.
-    """
-    if exact is None:
-        exact = tuple(tensor.detach() for tensor in evaluate())
-    amplitudes = Amplitudes()
-    runs = [list(_run(evaluate, Rounding(dtype, seed + number, amplitudes))) for number in range(RUNS)]
-    runs += [list(results) for results in honest]
-    runs.append([tensor.detach().cpu().double() for tensor in eager])
-    parts = blocks or [()] * len(exact)
-    found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
-    return tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
-
-
-def _widened(envelope: Envelope, factor: float) -> Envelope:
-    blocks = tuple(replace(block, gain=factor * block.gain) for block in envelope.blocks)
-    return replace(envelope, gain=factor * envelope.gain, blocks=blocks)
-
-
-def _run(evaluate: Callable[[], tuple[Tensor, ...]], rounding: Rounding) -> Iterator[Tensor]:
-    with rounding:
-        results = evaluate()
-    yield from (tensor.detach() for tensor in results)
-
-
-def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
-    """The elements where `mask` holds, flat; without a copy where that is everywhere, as it mostly is."""
-    return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
-
-
-def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
-    usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
-    for run in runs:
-        if not math.isfinite(float(run.sum())):  # far cheaper than to look at each element
-            usable &= run.isfinite()
-    y = chosen(exact, usable)
-    if y.numel() == 0:
-        return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
-    everything = y.numel() == exact.numel()
-    known = exact if everything else exact.masked_fill(~usable, 0.0)
-    powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
-    mean_square, sigma, largest = (
-        torch.zeros_like(exact),
-        torch.zeros_like(exact) if len(runs) > RUNS + 1 else None,
-        0.0,
-    )
-    squares, along_y = [0.0] * len(runs), [[0.0] * len(powers) for _ in runs]
-    # Part by part, all runs of a part at a time: a tensor of some megabytes is read once, and not once a step.
-    for part in _parts(exact):
-        values, there = known[part], usable[part]
-        for number, run in enumerate(runs):
-            error = run[part] - exact[part]
-            if not everything:
-                error.masked_fill_(~there, 0.0)
-            flat = error.reshape(-1)
-            least, most = torch.aminmax(flat)
-            largest = max(largest, -float(least), float(most))
-            squares[number] += float(torch.dot(flat, flat))
-            along = error * values
-            along_y[number][0] += float(along.sum())
-            for k, block in enumerate(blocks, start=1):
-                along_y[number][k] += float(block.within(along, part).sum())
-            # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this
-            # distribution. An honest result counts as a run, but unsquared: it may differ where a square is 0.
-            if number < RUNS:
-                mean_square[part].addcmul_(error, error, value=1 / RUNS)
-            elif sigma is not None and number < len(runs) - 1:
-                torch.maximum(sigma[part], error.abs_().div_(math.sqrt(RUNS)), out=sigma[part])
-    rms = math.sqrt(max(squares) / y.numel())
-    whole, *of_blocks = (
-        max(abs(sums[k]) for sums in along_y) / power if power > 0 else 0.0 for k, power in enumerate(powers)
-    )
-    found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
-    deviation = mean_square.sqrt_() if sigma is None else torch.maximum(mean_square.sqrt_(), sigma)
-    return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, found)

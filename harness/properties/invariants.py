@@ -33,7 +33,7 @@ from harness.scenario import Call, Scenario, realise
 from harness.scenarios import SEEDS, representative
 from harness.subject import Subject
 from spec.contract import Draw, Invariant, Operator, TensorArg
-from spec.rounding import Envelope, envelopes
+from spec.envelope import Envelope, envelopes
 
 Values = dict[str, Tensor]
 

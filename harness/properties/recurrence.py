@@ -37,7 +37,9 @@ from harness.scenario import Call, Scenario
 from harness.scenarios import representative
 from harness.subject import Subject
 from spec.contract import Draw, Operator, evaluate
-from spec.rounding import RUNS, UNIT_ROUNDOFF, Envelope, Rounding, gain
+from spec.envelope import Envelope, gain
+from spec.rounding import UNIT_ROUNDOFF, Rounding
+from spec.runs import RUNS
 
 STEPS = 1000
 CHECKPOINTS = (1, 10, 100, 1000)

@@ -12,8 +12,9 @@ from torch import Tensor
 from harness.compare import NOT_FINITE, SAME, compare, has_evidence
 from harness.oracle import evaluate, expected
 from harness.scenario import Scenario, realise
+from spec.envelope import Envelope, envelopes
 from spec.lltm import OPERATOR
-from spec.rounding import MOVES, UNIT_ROUNDOFF, Envelope, Rounding, envelopes
+from spec.rounding import MOVES, UNIT_ROUNDOFF, Rounding
 
 INF, NAN = math.inf, math.nan
 

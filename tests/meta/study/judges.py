@@ -12,7 +12,7 @@ from harness.compare import NOT_FINITE, SAME, compare
 from harness.oracle import expected_of
 from harness.scenario import Call, Scenario, realise
 from spec.contract import Operator
-from spec.rounding import Envelope
+from spec.envelope import Envelope
 
 #: (rtol, atol) that torch.testing.assert_close takes when it is given none.
 ASSERT_CLOSE = {

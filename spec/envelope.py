@@ -1,0 +1,157 @@
+"""How far from its exact value rounding alone can take a tensor: the statistics of many runs under `spec.rounding`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spec.rounding import parts_of
+from spec.runs import RUNS, rounded_runs
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named part of a tensor, elements `begin` to `begin + length` of dimension `dim`, and its own greatest gain.
+
+    One gate of three may hold a hundredth of a gradient's power: a scale error in it is diluted in the whole.
+    """
+
+    name: str
+    dim: int
+    begin: int
+    length: int
+    gain: float = 0.0
+
+    def narrowed(self, tensor: Tensor) -> Tensor:
+        """That part of a tensor."""
+        return tensor.narrow(self.dim, self.begin, self.length)
+
+    def within(self, values: Tensor, part: Any) -> Tensor:
+        """That part of a tensor of which `values` are `part`, `...` or a slice of its rows."""
+        if part is ... or self.dim != 0:
+            return self.narrowed(values)
+        begin = max(self.begin - part.start, 0)
+        return values[begin : max(self.begin + self.length - part.start, 0)]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """That part of a tensor, flat."""
+        return self.narrowed(tensor).flatten()
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """How far from `exact` rounding alone can take one tensor.
+
+    `sigma` is the elementwise standard deviation of the error; `largest`, `rms` and `gain` are the greatest that was
+    seen, in any run, of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are over the elements
+    where `exact` is representable in `dtype` and every run was finite: `usable`.
+    """
+
+    dtype: torch.dtype
+    exact: Tensor
+    usable: Tensor
+    sigma: Tensor
+    largest: float
+    rms: float
+    gain: float
+    blocks: tuple[Block, ...] = ()
+
+
+def gain(error: Tensor, exact: Tensor) -> float:
+    """|<e, y>| / <y, y>: the part of an error that is a change of scale. 0 where y is 0."""
+    power = float(torch.dot(exact, exact))
+    return abs(float(torch.dot(error, exact))) / power if power > 0 else 0.0
+
+
+def envelopes(
+    evaluate: Callable[..., tuple[Tensor, ...]],
+    eager: tuple[Tensor, ...],
+    dtype: torch.dtype,
+    seed: int = 0,
+    blocks: Sequence[Sequence[Block]] | None = None,
+    alike: int = 1,
+    exact: tuple[Tensor, ...] | None = None,
+    honest: Sequence[tuple[Tensor, ...]] = (),
+    inputs: Sequence[Tensor] = (),
+) -> tuple[Envelope, ...]:
+    """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
+
+    `evaluate(*inputs)` computes in float64, from inputs that are exact in `dtype`; where it is given them, and does not
+    hold them itself, many runs are made at once, which is faster. `eager` is the same computed by torch in
+    `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
+
+    `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
+    anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
+
+    `honest` are further results that an implementation may return: they count as runs besides.
+    """
+    if exact is None:
+        exact = tuple(tensor.detach() for tensor in evaluate(*inputs))
+    runs = rounded_runs(evaluate, inputs, dtype, seed)
+    runs += [list(results) for results in honest]
+    runs.append([tensor.detach().cpu().double() for tensor in eager])
+    parts = blocks or [()] * len(exact)
+    found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
+    return tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
+
+
+def _widened(envelope: Envelope, factor: float) -> Envelope:
+    blocks = tuple(replace(block, gain=factor * block.gain) for block in envelope.blocks)
+    return replace(envelope, gain=factor * envelope.gain, blocks=blocks)
+
+
+def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` holds, flat; without a copy where that is everywhere, as it mostly is."""
+    return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
+
+
+def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
+    usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
+    for run in runs:
+        if not math.isfinite(float(run.sum())):  # far cheaper than to look at each element
+            usable &= run.isfinite()
+    y = chosen(exact, usable)
+    if y.numel() == 0:
+        return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
+    everything = y.numel() == exact.numel()
+    known = exact if everything else exact.masked_fill(~usable, 0.0)
+    powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
+    mean_square, sigma, largest = (
+        torch.zeros_like(exact),
+        torch.zeros_like(exact) if len(runs) > RUNS + 1 else None,
+        0.0,
+    )
+    squares, along_y = [0.0] * len(runs), [[0.0] * len(powers) for _ in runs]
+    # Part by part, all runs of a part at a time: a tensor of some megabytes is read once, and not once a step.
+    for part in parts_of(exact):
+        values, there = known[part], usable[part]
+        for number, run in enumerate(runs):
+            error = run[part] - exact[part]
+            if not everything:
+                error.masked_fill_(~there, 0.0)
+            flat = error.reshape(-1)
+            least, most = torch.aminmax(flat)
+            largest = max(largest, -float(least), float(most))
+            squares[number] += float(torch.dot(flat, flat))
+            along = error * values
+            along_y[number][0] += float(along.sum())
+            for k, block in enumerate(blocks, start=1):
+                along_y[number][k] += float(block.within(along, part).sum())
+            # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this
+            # distribution. An honest result counts as a run, but unsquared: it may differ where a square is 0.
+            if number < RUNS:
+                mean_square[part].addcmul_(error, error, value=1 / RUNS)
+            elif sigma is not None and number < len(runs) - 1:
+                torch.maximum(sigma[part], error.abs_().div_(math.sqrt(RUNS)), out=sigma[part])
+    rms = math.sqrt(max(squares) / y.numel())
+    whole, *of_blocks = (
+        max(abs(sums[k]) for sums in along_y) / power if power > 0 else 0.0 for k, power in enumerate(powers)
+    )
+    found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
+    deviation = mean_square.sqrt_() if sigma is None else torch.maximum(mean_square.sqrt_(), sigma)
+    return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, found)
