@@ -83,7 +83,6 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
         eager,
         dtype,
         blocks=blocks,
-        alike=_rows_alike(operator, call),
         exact=precise.exact if precise else None,
         honest=[precise.losing_less] if precise else [],
         inputs=tensors,
@@ -108,16 +107,6 @@ def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ..
     return *outputs, *(
         g.masked_fill(mark.isnan().to(g.device), math.nan) for g, mark in zip(gradients, marked, strict=True)
     )
-
-
-def _rows_alike(operator: Operator, call: Call) -> int:
-    """The number of rows where each input's are one row, expanded; 1 otherwise."""
-    lengths = {
-        tensor.shape[arg.row_dim] if tensor.stride(arg.row_dim) == 0 else 1
-        for arg, tensor in zip(operator.inputs, call.inputs, strict=True)
-        if arg.row_dim is not None
-    }
-    return max(min(lengths, default=1), 1)
 
 
 def _sizes(operator: Operator, call: Call) -> Sizes:

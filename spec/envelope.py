@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spec.rounding import parts_of
+from spec.parts import parts_of
 from spec.runs import RUNS, rounded_runs
 
 
@@ -74,7 +74,6 @@ def envelopes(
     dtype: torch.dtype,
     seed: int = 0,
     blocks: Sequence[Sequence[Block]] | None = None,
-    alike: int = 1,
     exact: tuple[Tensor, ...] | None = None,
     honest: Sequence[tuple[Tensor, ...]] = (),
     inputs: Sequence[Tensor] = (),
@@ -85,9 +84,6 @@ def envelopes(
     hold them itself, many runs are made at once, which is faster. `eager` is the same computed by torch in
     `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
 
-    `alike` is how many rows are the same row, repeated. An implementation errs alike in all of them, where a run errs
-    anew in each: what a run averages out over them, a gain, is smaller by the root of their number.
-
     `honest` are further results that an implementation may return: they count as runs besides.
     """
     if exact is None:
@@ -96,13 +92,7 @@ def envelopes(
     runs += [list(results) for results in honest]
     runs.append([tensor.detach().cpu().double() for tensor in eager])
     parts = blocks or [()] * len(exact)
-    found = (_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
-    return tuple(_widened(envelope, math.sqrt(alike)) for envelope in found)
-
-
-def _widened(envelope: Envelope, factor: float) -> Envelope:
-    blocks = tuple(replace(block, gain=factor * block.gain) for block in envelope.blocks)
-    return replace(envelope, gain=factor * envelope.gain, blocks=blocks)
+    return tuple(_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
 
 
 def chosen(tensor: Tensor, mask: Tensor) -> Tensor:

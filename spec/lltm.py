@@ -64,9 +64,17 @@ def intermediates(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, o
 
 def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Gradients of input, weights, bias, old_h and old_cell, by the formulae of the module's docstring."""
+    _, weights, _, old_h, _ = inputs
+    state_size = old_h.shape[1]
+    X, d_gates, d_new_cell = d_gates_of(inputs, cotangents)
+    d_X = d_gates @ weights
+    return d_X[:, state_size:], d_gates.t() @ X, d_gates.sum(0), d_X[:, :state_size], d_new_cell
+
+
+def d_gates_of(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """X and d_gates of the module's docstring, whose products the gradients are, and the gradient of old_cell."""
     input, weights, bias, old_h, old_cell = inputs
     g_h, g_c = cotangents
-    state_size = old_h.shape[1]
 
     X = torch.cat([old_h, input], dim=1)
     z_i, z_o, z_k = (X @ weights.t() + bias).chunk(3, dim=1)
@@ -78,10 +86,7 @@ def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Ten
     d_z_o = g_h * tanh_cell * o * (1 - o)
     # exp is evaluated at min(z, 0): where z > 0 its value is not used, and must not overflow to inf * 0 = NaN.
     d_z_k = d_new_cell * i * torch.exp(z_k.clamp(max=0))
-    d_gates = torch.cat([d_z_i, d_z_o, d_z_k], dim=1)
-    d_X = d_gates @ weights
-
-    return d_X[:, state_size:], d_gates.t() @ X, d_gates.sum(0), d_X[:, :state_size], d_new_cell
+    return X, torch.cat([d_z_i, d_z_o, d_z_k], dim=1), d_new_cell
 
 
 def _solved_for(gates: Tensor, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:

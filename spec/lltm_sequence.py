@@ -18,7 +18,8 @@ that belongs to step t, and a, e what comes back from the step behind it. From a
     d_weights = sum of dW_t,   d_bias = sum of db_t,   d_h0 = a,   d_c0 = e
 
 What may be rounded to what: the sums over the steps may be carried in the dtype from step to step, or made in one
-product over all steps and rows, which rounds less. The reference does the former, so its allowance covers both.
+product over all steps and rows. The reference does the former, but in a block `one_sum()` of `spec.rounding`, so that
+its allowance covers both: term by term, such a product is a longer sum than that of any step.
 
 Source: P. J. Werbos, "Backpropagation through time" (1990), for the scan; the cell is the tutorial's. `tests/spec`
 holds it against autograd, central differences and differentiation in 50-digit arithmetic.
@@ -31,6 +32,7 @@ from torch import Tensor
 
 from spec import lltm
 from spec.contract import LOWER, Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
+from spec.rounding import one_sum
 
 State = tuple[Tensor, Tensor]
 
@@ -58,9 +60,13 @@ def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Ten
     d_inputs: list[Tensor] = []
     d_weights, d_bias, a = torch.zeros_like(weights), torch.zeros_like(bias), torch.zeros_like(h0)
     for t in reversed(range(len(input))):
-        d_input, dW, db, a, e = lltm.vjp((input[t], weights, bias, *before[t]), (g_h[t] + a, e))
-        d_inputs.insert(0, d_input)
-        d_weights, d_bias = d_weights + dW, d_bias + db
+        X, d_gates, e = lltm.d_gates_of((input[t], weights, bias, *before[t]), (g_h[t] + a, e))
+        d_X = d_gates @ weights
+        a = d_X[:, : h0.shape[1]]
+        d_inputs.insert(0, d_X[:, h0.shape[1] :])
+        with one_sum():
+            d_weights = d_weights + d_gates.t() @ X
+            d_bias = d_bias + d_gates.sum(0)
     return _stacked(d_inputs, input.new_zeros(input.shape[1:])), d_weights, d_bias, a, e
 
 

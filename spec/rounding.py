@@ -6,22 +6,30 @@ in float64, returns what a unit with roundoff u could have returned:
 
     fl(op(x)) = op(x) + (u |op(x)| + eta) xi + u_acc op(x) beta,        xi and beta uniform in [-1, 1]
 
-with xi independent for each element, and beta one number for all elements of an operation. eta is what may be lost to
-underflow, which is nothing where op(x) is 0: what is exactly at a kink stays there. beta is for what no number of
-elements averages away: the rounded reciprocal that a compiler multiplies by where a constant divides, an exp or rsqrt
-that is a unit in the last place high, or one value that many rows have in common and that is rounded alike in all. A
-product or a sum over K terms also errs in its accumulator,
+with xi independent for each value, and beta one number for all elements of an operation. Elements of one value have one
+xi: equal operands are rounded equally, in however many rows of a batch. eta is what may be lost to underflow, which is
+nothing where op(x) is 0: what is exactly at a kink stays there. beta is for what no number of elements averages away:
+the rounded reciprocal that a compiler multiplies by where a constant divides, or an exp or rsqrt that is a unit in the
+last place high. A product or a sum over K terms also errs in its accumulator,
 
-    fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc sqrt(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
+    fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc g(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
 where u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32. Any of its terms may
-underflow there, by eta_acc. The last term is for products that are computed in parts, each rounded to the dtype: input
-and state of a recurrent cell apart, say. The root of the sum of squares is the size that a partial sum of terms of
-random sign has. Operations that only move, select or compare data are exact, and are listed one by one in `MOVES`: an
+underflow there, by eta_acc. g(K) is sqrt(K) for terms that are rounded independently. Equal terms are not: adding one
+value again and again errs by the same amount each time, from one power of 2 to the next. So with n_1, n_2, ... terms of
+each value,
+
+    g(K) = max(sqrt(K), sqrt(n_1^2 + n_2^2 + ...) / 2)
+
+which is K/2 where all are equal, what one after another comes to at most. Equal to 64 u_acc, since equal results of
+unlike operands are rounded apart; and of a product, whose terms have two factors, the factor with the smaller sum of
+squares is looked at. The last term is for products that are computed in parts, each rounded to the dtype: input and
+state of a recurrent cell apart, say. The root of the sum of squares is the size that a partial sum of terms of random
+sign has. Operations that only move, select or compare data are exact, and are listed one by one in `MOVES`: an
 operation that nobody listed rounds.
 
 What a reference computes in a block `with wide(...)` is rounded by u_acc in place of u: a contract says so which parts
-of it half types owe in float32.
+of it half types owe in float32. What it adds up in a block `with one_sum()` may be one sum of all the terms: see there.
 
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.
@@ -40,6 +48,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from spec.noise import Noise
+from spec.parts import parts_of
+from spec.repeats import repeats
+
 #: Unit roundoff: half the distance from 1 to the next number.
 UNIT_ROUNDOFF = {
     torch.float64: 2.0**-53,
@@ -47,9 +59,6 @@ UNIT_ROUNDOFF = {
     torch.float16: 2.0**-11,
     torch.bfloat16: 2.0**-8,
 }
-
-#: Elements that are worked on at a time: with all that is computed of them, they fit a processor's cache.
-_PART = 2**16
 
 _aten = torch.ops.aten
 
@@ -99,9 +108,10 @@ _SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList, _aten.mean.default,
 
 
 class _Region(threading.local):
-    """How many `wide` blocks this thread is in."""
+    """How many `wide` and `one_sum` blocks this thread is in."""
 
-    depth = 0
+    wide = 0
+    one_sum = 0
 
 
 _region = _Region()
@@ -113,11 +123,25 @@ def wide(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
     Yields the tensors in that dtype. Under `Rounding`, operations in here err by the roundoff of the accumulator.
     """
-    _region.depth += 1
+    _region.wide += 1
     try:
         yield tuple(tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors)
     finally:
-        _region.depth -= 1
+        _region.wide -= 1
+
+
+@contextmanager
+def one_sum() -> Iterator[None]:
+    """What a reference adds up in here, product by product, an implementation may add up term by term.
+
+    Under `Rounding`, an addition in here errs by as much as if the terms of the last product or sum had been added to
+    its result one after another.
+    """
+    _region.one_sum += 1
+    try:
+        yield
+    finally:
+        _region.one_sum -= 1
 
 
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -150,15 +174,24 @@ class Amplitudes:
             self._bytes += amplitude.nbytes
 
 
+class UnlikeOneRun(Exception):
+    """Evaluated for many runs at once it is not the same sequence of operations."""
+
+
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same thing.
 
-    `amplitudes`, where the same is evaluated several times, are shared by all of them.
+    `amplitudes`, where the same is evaluated several times, are shared by all of them. Of several `runs` at once, with
+    seeds from `seed` on, every result has the parts in its first dimension, each `length` long, one after another.
+
+    Raises UnlikeOneRun where a result of several runs has not, or nothing is known of it in `amplitudes`.
     """
 
-    def __init__(self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None) -> None:
+    def __init__(
+        self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None, runs: int = 1, length: int = 1
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._amplitudes = amplitudes
+        self._amplitudes, self._runs, self._length = amplitudes, runs, length
         #: Operations that were rounded so far.
         self.number = 0
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
@@ -167,8 +200,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._narrow = max(UNIT_ROUNDOFF[dtype], finest), underflow(dtype)
         self._wide = max(UNIT_ROUNDOFF[accumulator], finest), underflow(accumulator)
         self._accumulator = max(UNIT_ROUNDOFF[accumulator], finest)
-        self._generator = torch.Generator().manual_seed(seed)
-        self._drawn = torch.empty(())
+        #: g(K) of the last product or sum.
+        self._growth: Tensor | float = 0.0
+        self._noise = Noise(seed, runs)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -185,6 +219,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
+        if self._runs > 1 and (result.dim() == 0 or result.shape[0] != self._runs * self._length):
+            raise UnlikeOneRun
         number, self.number = self.number, self.number + 1
         amplitude = self._known(number, result)
         if amplitude is None:
@@ -193,34 +229,31 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
         # What returns a part of its argument must not change that.
         own = result.clone() if _returns_a_part(func) else result
-        self._add_error(own, amplitude)
+        self._noise.add(own, amplitude, self._accumulator, number)
         return own
 
     def _known(self, number: int, result: Tensor) -> Tensor | None:
         """The amplitude of the operation with this number, where an earlier run found it."""
-        return self._amplitudes.of(number, result.shape) if self._amplitudes else None
-
-    def _add_error(self, own: Tensor, amplitude: Tensor) -> None:
-        common = self._accumulator * self._drawn.uniform_(-1, 1, generator=self._generator).item()
-        if own.numel() <= _PART:  # most are small, and an index costs as much as a draw
-            self._err(own, amplitude, common)
-        else:
-            for part in parts_of(own):
-                self._err(own[part], amplitude[part], common)
-
-    def _err(self, y: Tensor, amplitude: Tensor, common: float) -> None:
-        error = torch.empty_like(y).uniform_(-1, 1, generator=self._generator).mul_(amplitude)
-        y.add_(error.add_(y, alpha=common))
+        if self._amplitudes is None:
+            return None
+        if self._runs == 1:
+            return self._amplitudes.of(number, result.shape)
+        known = self._amplitudes.of(number, result.shape[1:])
+        if known is None:
+            raise UnlikeOneRun
+        return known
 
     def _amplitude(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         """What xi is multiplied by, for each element of the result."""
-        unit, lost = self._wide if _region.depth else self._narrow
+        unit, lost = self._wide if _region.wide else self._narrow
         terms = _terms(func, result, args)
         # Each term of an accumulator may underflow by itself, and all of them in one direction.
         lost += self._wide[1] * terms
-        in_accumulator = self._accumulator * math.sqrt(terms)
         sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
+        if terms:
+            self._growth = _growth(func, terms, args, self._accumulator)
+        goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
         amplitude = torch.empty_like(result)
         # Part by part, so that what is computed on the way stays in the cache.
         for part in parts_of(result):
@@ -229,10 +262,12 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if factors:
                 (left, left_squared), (right, right_squared) = factors
                 both = part if right.dim() == 3 else ...
-                of_part.add_(left[part] @ right[both], alpha=in_accumulator)
+                of_part.add_(_times(left[part] @ right[both], self._growth, part), alpha=self._accumulator)
                 of_part.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
             elif sums is not None:
-                of_part.add_(sums[part], alpha=in_accumulator)
+                of_part.add_(_times(sums[part], self._growth, part), alpha=self._accumulator)
+            elif goes_on:
+                of_part.add_(_times(y.abs(), self._growth, part), alpha=self._accumulator)
         return amplitude
 
 
@@ -248,21 +283,44 @@ def _returns_a_part(func: Any) -> bool:
     return any(value.alias_info is not None for value in func._schema.returns)
 
 
-def parts_of(tensor: Tensor) -> Iterator[Any]:
-    """Indices of parts of the tensor, rows of it, each with some 2^16 elements."""
-    if tensor.numel() <= _PART or tensor.dim() == 0:
-        yield ...
-        return
-    rows = max(1, _PART * tensor.shape[0] // tensor.numel())
-    for begin in range(0, tensor.shape[0], rows):
-        yield slice(begin, begin + rows)
-
-
 def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:
     """How many terms are added up to an element of the result of a product or a sum; 0 for any other operation."""
     if func in PRODUCTS:
         return int(args[-2].shape[-1])
     return max(args[0].numel() // max(result.numel(), 1), 1) if func in _SUMS else 0
+
+
+def _growth(func: Any, terms: int, args: tuple[Any, ...], unit: float) -> Tensor | float:
+    """g(K) of the module's docstring, for each element of the result where it is not sqrt(K) in all of them."""
+    least = math.sqrt(terms)
+    if terms / 2 <= least:  # though all were equal
+        return least
+    if func in PRODUCTS:
+        left, right = args[-2], args[-1].mT
+        # Most have no equal terms at all, which the smaller factor tells sooner.
+        fewer, more = (left, right) if left.numel() < right.numel() else (right, left)
+        squares = repeats(fewer, unit)
+        others = repeats(more, unit) if squares is not None else None
+        if squares is None or others is None:
+            return least
+        of_left, of_right = (squares, others) if fewer is left else (others, squares)
+        squares = torch.minimum(of_left.unsqueeze(-1), of_right.unsqueeze(-2))
+    else:
+        tensor, dims = args[0], tuple(args[1] if len(args) > 1 and args[1] else range(args[0].dim()))
+        dims = tuple(sorted(dim % tensor.dim() for dim in dims))
+        kept = [dim for dim in range(tensor.dim()) if dim not in dims]
+        squares = repeats(tensor.permute(*kept, *dims).flatten(len(kept)), unit)
+        if squares is None:
+            return least
+        for dim in dims if len(args) > 2 and args[2] else ():
+            squares = squares.unsqueeze(dim)
+    growth = squares.sqrt_().div_(2)
+    return growth.clamp_min_(least) if bool((growth > least).any()) else least
+
+
+def _times(sums: Tensor, growth: Tensor | float, part: Any) -> Tensor:
+    """The `part` of a result times its growth."""
+    return sums.mul_(growth[part] if isinstance(growth, Tensor) else growth)
 
 
 def underflow(dtype: torch.dtype) -> float:

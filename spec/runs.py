@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from spec.rounding import Amplitudes, Rounding
+from spec.rounding import Amplitudes, Rounding, UnlikeOneRun
 
 #: Monte Carlo runs behind an envelope.
 RUNS = 16
@@ -24,36 +23,6 @@ RUNS = 16
 _AT_ONCE = 2**20
 
 Evaluate = Callable[..., tuple[Tensor, ...]]
-
-
-class _UnlikeOneRun(Exception):
-    """Evaluated for many runs at once it is not the same sequence of operations."""
-
-
-class _Together(Rounding):  # type: ignore[no-untyped-call]
-    """`Rounding` of `count` runs at once, which are the first dimension of every result."""
-
-    def __init__(self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes, count: int) -> None:
-        super().__init__(dtype, seed, amplitudes)
-        self._count = count
-        # Most of the time goes into draws: numpy's take a third of torch's.
-        self._draws = np.random.Generator(np.random.SFC64(seed))
-
-    def _known(self, number: int, result: Tensor) -> Tensor:
-        is_of_all = result.dim() > 0 and result.shape[0] == self._count
-        known = super()._known(number, result[0]) if is_of_all else None
-        if known is None:
-            raise _UnlikeOneRun
-        return known
-
-    def _add_error(self, own: Tensor, amplitude: Tensor) -> None:
-        common = self._uniform(self._count, *[1] * amplitude.dim()).mul_(self._accumulator)
-        error = self._uniform(*own.shape).mul_(amplitude)
-        own.add_(error.addcmul_(own, common))
-
-    def _uniform(self, *shape: int) -> Tensor:
-        """Float64 in [-1, 1)."""
-        return torch.from_numpy(self._draws.random(shape)).mul_(2).sub_(1)
 
 
 def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtype, seed: int) -> list[list[Tensor]]:
@@ -65,11 +34,11 @@ def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtyp
     while len(runs) < RUNS:
         count = min(at_once, RUNS - len(runs))
         if count > 1:
-            mode = _Together(dtype, seed + len(runs), amplitudes, count)
+            mode = Rounding(dtype, seed + len(runs), amplitudes, runs=count)
             try:
                 found = _many(evaluate, inputs, mode, count)
                 if mode.number != first.number:
-                    raise _UnlikeOneRun
+                    raise UnlikeOneRun
             except Exception:  # whatever vmap or a reference says: what is wrong itself says it again, run by run
                 at_once = 1
             else:

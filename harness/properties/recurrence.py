@@ -38,7 +38,7 @@ from harness.scenarios import representative
 from harness.subject import Subject
 from spec.contract import Draw, Operator, evaluate
 from spec.envelope import Envelope, gain
-from spec.rounding import UNIT_ROUNDOFF, Rounding
+from spec.rounding import UNIT_ROUNDOFF, Rounding, UnlikeOneRun
 from spec.runs import RUNS
 
 STEPS = 1000
@@ -145,7 +145,7 @@ def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measur
         _walk(operator, operator.forward, initial, driven),
         _walk(operator, operator.forward, *wide, store=lambda state: state.to(dtype).double()),
     ]
-    runs = [*_side_by_side(operator, *wide, dtype), *honest]
+    runs = [*_rounded(operator, *wide, dtype), *honest]
     envelopes = {
         (name, steps): _envelope(dtype, exact[name][steps - 1], [run[name][steps - 1] for run in runs])
         for name in exact
@@ -154,22 +154,41 @@ def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measur
     return _Measure(exact, envelopes)
 
 
+def _rounded(
+    operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
+) -> list[Trajectory]:
+    """The Monte Carlo runs."""
+    try:
+        return _side_by_side(operator, initial, driven, dtype)
+    except UnlikeOneRun:  # something is computed that has no rows
+        return _one_by_one(operator, initial, driven, dtype)
+
+
+def _one_by_one(
+    operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
+) -> list[Trajectory]:
+    return [_walk(operator, _under(Rounding(dtype, seed), operator), initial, driven) for seed in range(RUNS)]
+
+
 def _side_by_side(
     operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
 ) -> list[Trajectory]:
-    """Monte Carlo runs as so many copies of the batch: rows are independent, and each meets roundings of its own."""
+    """Monte Carlo runs as so many copies of the batch: rows are independent, and each copy has a run's roundings."""
     with_rows = {arg.name for arg in operator.inputs if arg.row_dim is not None}
+    batch = next(len(v) for k, v in initial.items() if k in with_rows)
     copies = {k: torch.cat([v] * RUNS) if k in with_rows else v for k, v in initial.items()}
     sequences = {k: torch.cat([v] * RUNS, dim=1) for k, v in driven.items()}
-    mode = Rounding(dtype, seed=0)
+    together = _walk(operator, _under(Rounding(dtype, 0, runs=RUNS, length=batch), operator), copies, sequences)
+    parts = {name: states.chunk(RUNS, dim=1) for name, states in together.items()}
+    return [{name: part[number] for name, part in parts.items()} for number in range(RUNS)]
 
+
+def _under(mode: Rounding, operator: Operator) -> Step:
     def step(*inputs: Tensor) -> tuple[Tensor, ...]:
         with mode:
             return operator.forward(*inputs)
 
-    together = _walk(operator, step, copies, sequences)
-    parts = {name: states.chunk(RUNS, dim=1) for name, states in together.items()}
-    return [{name: part[number] for name, part in parts.items()} for number in range(RUNS)]
+    return step
 
 
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor]) -> Envelope:

@@ -168,20 +168,6 @@ def test_no_false_alarm_in_100_draws(dtype: torch.dtype) -> None:
                 assert found.holds, f"{name} of seed {seed}: {found.worst}"
 
 
-def test_rows_that_are_one_row_repeated_err_alike() -> None:
-    """A gain that 64 equal rows share is no average over 64: what is allowed grows by the root of their number."""
-    row = torch.randn(1, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64).float()
-    rows = row.expand(64, 8)
-
-    def work() -> tuple[torch.Tensor, ...]:
-        return (rows.double() * 1,)
-
-    (apart,) = envelopes(work, (rows * 1,), torch.float32)
-    (alike,) = envelopes(work, (rows * 1,), torch.float32, alike=64)
-    assert alike.gain == pytest.approx(8 * apart.gain)
-    assert (alike.rms, alike.largest) == (apart.rms, apart.largest)
-
-
 @pytest.mark.parametrize(
     ("dtype", "scenario"),
     [

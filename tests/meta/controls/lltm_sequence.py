@@ -6,13 +6,35 @@ from torch import Tensor
 
 from backends.base import check_arguments
 from spec.lltm_sequence import OPERATOR
-from tests.meta.honest.lltm_sequence import Outputs, Sequence
+from tests.meta.honest.lltm_sequence import Outputs, Sequence, Steps
 from tests.meta.zoo import control
 
 
 @control
 class Honest(Sequence):
     """The honest scan that every fault is made from: backward recomputes it from the inputs alone."""
+
+
+@control
+class OneSumOfAllTerms(Sequence):
+    """The weights' gradient is one sum over all rows of all steps, one after another, as a plain kernel adds."""
+
+    def d_weights(self, d_gates: Steps, X: Steps, states: Steps) -> Tensor:
+        return _one_after_another(torch.cat(d_gates), torch.cat(X))
+
+    def d_bias(self, d_gates: Steps) -> Tensor:
+        rows = torch.cat(d_gates)
+        return _one_after_another(rows, rows.new_ones((len(rows), 1))).squeeze(1)
+
+
+def _one_after_another(left: Tensor, right: Tensor) -> Tensor:
+    """left^T right, row by row in the order of the rows; of many thousand, a few at a time."""
+    wide = torch.promote_types(left.dtype, torch.float32)
+    total = torch.zeros((left.shape[1], right.shape[1]), dtype=wide, device=left.device)
+    at_a_time = len(left) // 1024 + 1
+    for some, others in zip(left.to(wide).split(at_a_time), right.to(wide).split(at_a_time), strict=True):
+        total = total + some.t() @ others
+    return total.to(left.dtype)
 
 
 def _step(gates: Tensor, cell: Tensor) -> Outputs:

@@ -1,0 +1,249 @@
+"""The model of rounding: what it takes for independent, what it does not, and many runs at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from harness.compare import compare
+from harness.discovery import operator
+from harness.errors import Failure
+from harness.parity import Tally
+from harness.properties import recurrence
+from harness.scenario import Scenario
+from harness.subject import Subject
+from spec import rounding, runs
+from spec.contract import Operator
+from spec.envelope import Envelope, envelopes
+from spec.noise import Noise
+from spec.rounding import Rounding, UnlikeOneRun
+from tests.meta import zoo
+
+SEQUENCE = operator("lltm_sequence")
+(ONE_SUM,) = (control for control in zoo.controls("lltm_sequence") if control.name == "OneSumOfAllTerms")
+
+
+def sequence(function: Callable[..., Any]) -> Subject:
+    return Subject(SEQUENCE, "candidate", "cpu", torch.float32, function)
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def noise(values: Tensor, seed: int = 0, number: int = 0) -> Tensor:
+    """The errors of amplitude 1."""
+    own = values.clone()
+    Noise(seed).add(own, torch.ones_like(values), 0.0, number)
+    return own - values
+
+
+def of(function: Callable[[], Tensor], dtype: torch.dtype = torch.float32) -> Envelope:
+    (made,) = envelopes(lambda: (function(),), (function().to(dtype),), dtype)
+    return made
+
+
+# what is random
+
+
+def test_noise_is_even_and_independent_of_run_operation_and_value() -> None:
+    values, enough = normal(1000, 100), 5 / math.sqrt(1e5)
+    one = noise(values)
+    assert -1 <= float(one.min()) < -0.999
+    assert 0.999 < float(one.max()) < 1
+    assert abs(float(one.mean())) < enough
+    assert float(one.square().mean()) == pytest.approx(1 / 3, rel=enough)
+    for other in (noise(values, seed=1), noise(values, number=1), noise(values.roll(1, 1)), noise(values + 1e-9)):
+        assert abs(float(torch.corrcoef(torch.stack([one.flatten(), other.flatten()]))[0, 1])) < enough
+
+
+def test_what_an_operation_has_in_common_differs_between_runs_operations_and_sizes() -> None:
+    def betas(size: int, number: int) -> Tensor:
+        own = torch.ones(16 * size, dtype=torch.float64)
+        Noise(0, runs=16).add(own, torch.zeros(16 * size, dtype=torch.float64), 1.0, number)
+        of_run = own.reshape(16, size)
+        assert bool((of_run == of_run[:, :1]).all()), "of one run it is one number"
+        return of_run[:, 0] - 1
+
+    found = torch.stack([betas(size, number) for size in range(1, 21) for number in range(10)])
+    assert len(found.unique()) == found.numel()
+    assert float(found.mean()) == pytest.approx(0, abs=5 / math.sqrt(found.numel()))
+    assert float(found.square().mean()) == pytest.approx(1 / 3, rel=5 / math.sqrt(found.numel()))
+
+
+def test_equal_rows_err_alike_and_others_do_not() -> None:
+    """A gain that 64 equal rows share is no average over 64 of them."""
+    row = normal(1, 8)
+    one, equal, unlike = (of(lambda x=x: x * 1, torch.bfloat16) for x in (row, row.repeat(64, 1), normal(64, 8)))
+    assert equal.gain == pytest.approx(one.gain, rel=0.5)
+    assert unlike.gain < 0.4 * one.gain
+    assert equal.rms == pytest.approx(one.rms, rel=0.5)
+
+
+# what is added up
+
+
+@pytest.mark.parametrize("terms", [64, 192, 1000])
+def test_a_sum_of_equal_terms_may_err_in_one_direction(terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after another in float32: some value is rounded up each time. A term too many is wrong all the same."""
+
+    def one_after_another(value: float) -> Tensor:
+        return torch.from_numpy(np.cumsum(np.full((terms, 1), value, dtype=np.float32), axis=0)[-1]).double()
+
+    drawn = (torch.rand(500, generator=torch.Generator().manual_seed(1)) + 0.5).tolist()
+    worst = max(drawn, key=lambda value: abs(float(one_after_another(value)) / (terms * value) - 1))
+    x = torch.full((terms, 1), worst, dtype=torch.float64)
+    for as_sum in (lambda: x.sum(0), lambda: (x.t() @ torch.ones_like(x)).reshape(1), lambda: x.mean(0) * terms):
+        made = of(as_sum)
+        assert compare(one_after_another(worst), made).holds
+        assert not compare(one_after_another(worst) + worst, made).holds
+    monkeypatch.setattr(rounding, "_growth", lambda func, terms, args, unit: math.sqrt(terms))
+    if terms > 64:
+        assert not compare(one_after_another(worst), of(lambda: x.sum(0))).holds, "so this is what it takes"
+
+
+def test_growth_is_the_root_where_no_term_is_repeated_and_zeros_do_not_count() -> None:
+    def growth(function: Any, *args: Any) -> Any:
+        return rounding._growth(function, 100, args, 2.0**-24)
+
+    mm, total = torch.ops.aten.mm.default, torch.ops.aten.sum.dim_IntList
+    left, right = normal(3, 100), normal(100, 4, seed=1)
+    assert growth(mm, left, right) == 10
+    assert growth(total, left, [1]) == 10
+    left[1] = 0.0
+    right[:50] = 0.0
+    assert growth(mm, left, right) == 10
+    assert growth(mm, left, torch.ones(100, 4, dtype=torch.float64)) == 10, "the other factor is unlike in each term"
+    left[2] = 0.75
+    alike = growth(mm, left, torch.ones(100, 4, dtype=torch.float64))
+    assert alike.tolist() == [[10] * 4, [10] * 4, [50] * 4]
+    assert growth(total, left, [1]).tolist() == [10, 10, 50]
+    assert growth(total, left, [-1], True).tolist() == [[10], [10], [50]]
+    left[2] *= 1 + 1e-6 * normal(100)
+    assert growth(total, left, [1])[2] > 25, "a unit in the last place does not make another value"
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(
+            (("steps", 5), ("batch", 16), ("input_features", 2), ("state_size", 8)),
+            values="zero-gates",
+            layouts=(("c0", "expanded"),),
+            cotangents=(("h", "ones"), ("c_T", "zero")),
+            seed=1,
+        ),
+        Scenario(
+            (("steps", 3), ("batch", 63), ("input_features", 1), ("state_size", 1)),
+            values="overflowing-exp",
+            layouts=(("weights", "expanded"),),
+            cotangents=(("c_T", "ones"),),
+        ),
+    ],
+    ids=lambda scenario: scenario.values,
+)
+def test_rows_that_are_equal_and_summed_in_one_go(scenario: Scenario) -> None:
+    """Two calls that were rejected of right implementations."""
+    Tally(sequence(ONE_SUM.function)).run(scenario)
+
+
+def test_a_gradient_of_the_weights_that_is_a_ten_thousandth_too_large_is_still_seen() -> None:
+    class Larger(type(ONE_SUM.function)):  # type: ignore[misc]
+        def d_weights(self, *args: Any) -> Tensor:
+            return super().d_weights(*args) * (1 + 1e-4)  # type: ignore[no-any-return]
+
+    with pytest.raises(Failure, match="gradient of weights"):
+        Tally(sequence(Larger())).run(Scenario.of(SEQUENCE.cases[0]))
+
+
+# many runs at once
+
+
+def test_runs_at_once_are_those_that_are_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elementwise, where they are the same to the last bit."""
+
+    def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return torch.tanh(x) * y + 1, (x * y).sum(1)
+
+    inputs = normal(5, 4), normal(5, 4, seed=1)
+    together = runs.rounded_runs(evaluate, inputs, torch.float32, 0)
+    monkeypatch.setattr(runs, "_AT_ONCE", 0)
+    for one, other in zip(together, runs.rounded_runs(evaluate, inputs, torch.float32, 0), strict=True):
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("form", ["value", "shape", "number"])
+def test_what_cannot_be_run_at_once_is_run_one_by_one(form: str) -> None:
+    def evaluate(x: Tensor) -> tuple[Tensor, ...]:
+        if form == "value":
+            return (x * 2 if float(x.sum()) > 1e9 else x * 3,)  # no vmap over a number
+        if form == "shape":
+            return (x * torch.ones(5, 4, dtype=torch.float64).exp(),)  # the same in all runs, if it were one operation
+        bias, left, right = x[0], x, x.t()
+        return (torch.addmm(bias[:1], left, right),)  # vmap makes two operations of it
+
+    x = normal(5, 4)
+    found = runs.rounded_runs(evaluate, [x], torch.float32, 0)
+    assert len(found) == runs.RUNS
+    (exact,) = evaluate(x)
+    errors = torch.stack([run[0] - exact for run in found])
+    assert bool((errors.std(0) > 0).all()), "each run has its own error everywhere"
+    torch.testing.assert_close(errors.abs().max().item(), 3 * 2.0**-24 * float(exact.abs().max()), rtol=0, atol=1e-5)
+
+
+def test_a_wrong_reference_says_so_itself() -> None:
+    def evaluate(x: Tensor) -> tuple[Tensor, ...]:
+        return (x @ x,)
+
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        runs.rounded_runs(evaluate, [normal(5, 4)], torch.float32, 0)
+
+
+# a recurrence
+
+
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrence, "STEPS", 10)
+
+
+def _inputs(cell: Operator) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    initial, driven = recurrence._inputs(cell, Scenario.of(cell.cases[0]), torch.float32, torch.device("cpu"))
+    return {k: v.double() for k, v in initial.items()}, {k: v.double() for k, v in driven.items()}
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_copies_of_a_batch_have_roundings_of_their_own() -> None:
+    cell = operator("lltm")
+    side_by_side = recurrence._side_by_side(cell, *_inputs(cell), torch.float32)
+    firsts = torch.stack([run["new_h"][0] for run in side_by_side])
+    assert bool((firsts.std(0) > 0).all())
+    for number, one in enumerate(recurrence._one_by_one(cell, *_inputs(cell), torch.float32)[:2]):
+        torch.testing.assert_close(one["new_h"], side_by_side[number]["new_h"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_step_that_computes_something_without_rows_is_run_one_by_one() -> None:
+    cell = operator("lltm")
+
+    def forward(input: Tensor, weights: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+        return cell.forward(input, weights * 1, *others)
+
+    other = replace(cell, forward=forward)
+    with pytest.raises(UnlikeOneRun):
+        recurrence._side_by_side(other, *_inputs(cell), torch.float32)
+    found = recurrence._rounded(other, *_inputs(cell), torch.float32)
+    assert len({float(run["new_h"][0, 0, 0]) for run in found}) == runs.RUNS
+
+
+def test_a_result_of_several_runs_has_all_of_them() -> None:
+    with Rounding(torch.float32, 0, runs=4, length=3), pytest.raises(UnlikeOneRun):
+        normal(8, 2) * 1
