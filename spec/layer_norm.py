@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from spec.contract import FLOAT32, Case, Draw, Family, Invariant, Operator, Refusal, Sizes, TensorArg
-from spec.rounding import stored, wide
+from spec.rounding import apart, stored, wide
 
 #: The default of PyTorch's signature.
 EPS = 1e-5
@@ -64,7 +64,8 @@ def _for_each(mean: Tensor, x: Tensor, roundings: int) -> Tensor:
     carried along from element to element, and do not average out as those of independent means would.
     """
     each = mean.expand_as(x)
-    return each + roundings * (each * 1 - each)
+    with apart():
+        return each + roundings * (each * 1 - each)
 
 
 @dataclass(frozen=True)

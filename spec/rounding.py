@@ -7,10 +7,12 @@ in float64, returns what a unit with roundoff u could have returned:
     fl(op(x)) = op(x) + (u |op(x)| + eta) xi + u_acc op(x) beta,        xi and beta uniform in [-1, 1]
 
 with xi independent for each value, and beta one number for all elements of an operation. Elements of one value have one
-xi: equal operands are rounded equally, in however many rows of a batch. eta is what may be lost to underflow, which is
-nothing where op(x) is 0: what is exactly at a kink stays there. beta is for what no number of elements averages away:
-the rounded reciprocal that a compiler multiplies by where a constant divides, or an exp or rsqrt that is a unit in the
-last place high. A product or a sum over K terms also errs in its accumulator,
+xi, since equal operands are rounded equally, in however many rows of a batch, and none where op(x) needs no rounding;
+but in half of the runs each element has its own, since what is equal or exact here need not be so on another way to the
+same result (`spec.noise`). eta is what may be lost to underflow, nothing where op(x) is 0: what is exactly at a kink
+stays there. beta is for what no number of elements averages away: the rounded reciprocal that a compiler multiplies by
+where a constant divides, or an exp or rsqrt that is a unit in the last place high. A product or a sum over K terms also
+errs in its accumulator,
 
     fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc g(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
@@ -29,7 +31,8 @@ sign has. Operations that only move, select or compare data are exact, and are l
 operation that nobody listed rounds.
 
 What a reference computes in a block `with wide(...)` is rounded by u_acc in place of u: a contract says so which parts
-of it half types owe in float32. What it adds up in a block `with one_sum()` may be one sum of all the terms: see there.
+of it half types owe in float32. What it adds up in a block `with one_sum()` may be one sum of all the terms, and
+what it computes in one `with apart()` may differ where it is equal: see there.
 
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.
@@ -41,6 +44,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -108,10 +112,11 @@ _SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList, _aten.mean.default,
 
 
 class _Region(threading.local):
-    """How many `wide` and `one_sum` blocks this thread is in."""
+    """How many `wide`, `one_sum` and `apart` blocks this thread is in."""
 
     wide = 0
     one_sum = 0
+    apart = 0
 
 
 _region = _Region()
@@ -144,34 +149,56 @@ def one_sum() -> Iterator[None]:
         _region.one_sum -= 1
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """Elements of one value err apart in here, in all runs.
+
+    For what a reference has once, and an implementation may come by anew for each element that needs it.
+    """
+    _region.apart += 1
+    try:
+        yield
+    finally:
+        _region.apart -= 1
+
+
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """The tensor as `dtype` stores it: rounded once, also under `Rounding`, where it is to be outside of `wide`."""
     return (tensor * 1).to(dtype)
 
 
+@dataclass(frozen=True)
+class Amplitude:
+    """How far each element of an operation's result errs at most; `exact` are those that need no rounding, if any."""
+
+    most: Tensor
+    exact: Tensor | None
+
+
 class Amplitudes:
-    """How far each operation of a run errs at most, for the runs after it: they differ in it by u times itself."""
+    """The amplitude of each operation of a run, for the runs after it: they differ in it by u times itself."""
 
     #: Bytes that are held, products aside: theirs take two products more to compute.
     _MOST = 2**28
 
     def __init__(self) -> None:
-        self._known: dict[int, Tensor] = {}
+        self._known: dict[int, Amplitude] = {}
         self._bytes = 0
         #: Elements of the largest result.
         self.largest = 0
 
-    def of(self, number: int, shape: torch.Size) -> Tensor | None:
+    def of(self, number: int, shape: torch.Size) -> Amplitude | None:
         """That of the operation with this number, unless it is not known or is of another shape."""
         known = self._known.get(number)
-        return known if known is not None and known.shape == shape else None
+        return known if known is not None and known.most.shape == shape else None
 
-    def hold(self, number: int, amplitude: Tensor, product: bool) -> None:
+    def hold(self, number: int, amplitude: Amplitude, product: bool) -> None:
         """Remember it, if there is room."""
-        self.largest = max(self.largest, amplitude.numel())
-        if product or self._bytes + amplitude.nbytes <= self._MOST:
+        most = amplitude.most
+        self.largest = max(self.largest, most.numel())
+        if product or self._bytes + most.nbytes <= self._MOST:
             self._known[number] = amplitude
-            self._bytes += amplitude.nbytes
+            self._bytes += most.nbytes
 
 
 class UnlikeOneRun(Exception):
@@ -224,15 +251,16 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         number, self.number = self.number, self.number + 1
         amplitude = self._known(number, result)
         if amplitude is None:
-            amplitude = self._amplitude(func, result, args, kwargs)
+            most = self._most(func, result, args, kwargs)
+            amplitude = Amplitude(most, _exact(result, most, self._wide[0] if _region.wide else self._narrow[0]))
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
         # What returns a part of its argument must not change that.
         own = result.clone() if _returns_a_part(func) else result
-        self._noise.add(own, amplitude, self._accumulator, number)
+        self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.apart > 0)
         return own
 
-    def _known(self, number: int, result: Tensor) -> Tensor | None:
+    def _known(self, number: int, result: Tensor) -> Amplitude | None:
         """The amplitude of the operation with this number, where an earlier run found it."""
         if self._amplitudes is None:
             return None
@@ -243,7 +271,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise UnlikeOneRun
         return known
 
-    def _amplitude(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    def _most(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
         """What xi is multiplied by, for each element of the result."""
         unit, lost = self._wide if _region.wide else self._narrow
         terms = _terms(func, result, args)
@@ -281,6 +309,14 @@ def _is_mutable(func: Any) -> bool:
 def _returns_a_part(func: Any) -> bool:
     """Whether a result may be a part of an argument."""
     return any(value.alias_info is not None for value in func._schema.returns)
+
+
+def _exact(result: Tensor, most: Tensor, unit: float) -> Tensor | None:
+    """Where a result is a number of the dtype, as it is evaluated; of float64, which is all of them, one of float32."""
+    beyond = (1 << 53 - min(round(-math.log2(unit)), 24)) - 1
+    exact = (result.contiguous().view(torch.int64) & beyond) == 0
+    exact &= most != 0
+    return exact if bool(exact.any()) else None
 
 
 def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:

@@ -33,6 +33,7 @@ BACKEND = Backend(
             for dtype in (torch.float16, torch.bfloat16)
         ),
         Declaration("no-special-treatment", _HALF_ON_CPU, operator="layer_norm", device=CPU, dtype=torch.bfloat16),
+        Declaration("invariants", _HALF_ON_CPU, operator="layer_norm", device=CPU, dtype=torch.float16),
     ),
     absent={
         "lltm": "PyTorch has no such cell: torch.nn.LSTMCell has a forget gate, and tanh where LLTM has elu",

@@ -78,6 +78,40 @@ def test_what_an_operation_has_in_common_differs_between_runs_operations_and_siz
     assert float(found.square().mean()) == pytest.approx(1 / 3, rel=5 / math.sqrt(found.numel()))
 
 
+def test_equal_elements_err_alike_in_every_other_run_and_what_is_exact_not_at_all_in_it() -> None:
+    equal = torch.full((100,), math.pi, dtype=torch.float64)
+    assert len(noise(equal, seed=0).unique()) == 1
+    assert len(noise(equal, seed=1).unique()) == 100
+    own, exact = normal(100), torch.arange(100) % 2 == 0
+    for seed, errs in ((0, ~exact), (1, torch.ones_like(exact))):
+        found = own.clone()
+        Noise(seed).add(found, torch.ones_like(own), 0.0, 0, exact)
+        assert torch.equal(found != own, errs)
+    apart = equal.clone()
+    Noise(0).add(apart, torch.ones_like(equal), 0.0, 0, apart=True)
+    assert len(apart.unique()) == 100
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_a_value_that_all_have_in_common_and_that_is_exact_is_not_allowed_to_be_another(dtype: torch.dtype) -> None:
+    """exp(0) is 1 in every implementation: that a thousand of them are all high by u is no rounding to a half type."""
+    ones = torch.zeros(1000, dtype=torch.float64)
+    made = of(lambda: torch.exp(ones), dtype)
+    unit = rounding.UNIT_ROUNDOFF[dtype]
+    assert made.gain < 0.2 * unit
+    assert made.largest > 0.9 * unit, "though some of them may be"
+
+
+def test_noise_of_what_is_not_contiguous_or_empty() -> None:
+    values = normal(4, 6)
+    transposed = values.clone().t()
+    Noise(0, runs=2).add(transposed, torch.ones(6, 4, dtype=torch.float64), 0.0, 0)
+    dense = values.t().contiguous()
+    Noise(0, runs=2).add(dense, torch.ones(6, 4, dtype=torch.float64), 0.0, 0)
+    assert torch.equal(transposed, dense)
+    Noise(0, runs=2).add(values[:0], values[:0], 0.0, 0)
+
+
 def test_equal_rows_err_alike_and_others_do_not() -> None:
     """A gain that 64 equal rows share is no average over 64 of them."""
     row = normal(1, 8)
