@@ -1,7 +1,8 @@
 """LLTM with its pointwise part in one vectorised pass over memory on the CPU; matrix products by PyTorch.
 
 What a user of the CPU gains over the ATen operations of `aten_cpp`: no intermediate tensor is written and read again,
-and exp and tanh are polynomials that the compiler turns into vector instructions.
+and exp and tanh are polynomials that the compiler turns into vector instructions. Over a sequence, a step is a product
+and a pass, both into memory that is there already.
 """
 
 from backends.base import CPU, Backend
@@ -11,9 +12,5 @@ _POINTWISE = "what it would fuse here, PyTorch's own kernels fuse already: there
 BACKEND = Backend(
     summary="one vectorised pass over memory on the CPU, C++ autograd",
     devices=(CPU,),
-    absent={
-        "layer_norm": _POINTWISE,
-        "mlp": _POINTWISE,
-        "lltm_sequence": "written for one step alone: over a sequence the products are to be batched, as in aten-cpp",
-    },
+    absent={"layer_norm": _POINTWISE, "mlp": _POINTWISE},
 )

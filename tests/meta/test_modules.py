@@ -60,7 +60,7 @@ def test_every_backend_computes_the_operator_from_one_state_dict(make: Make, bac
     assert all(parameter.grad is not None and bool(parameter.grad.any()) for parameter in other.parameters())
 
 
-SEQUENCE_BACKENDS = ["python-autograd", "aten-cpp", "cuda-raw-pointer", "cuda-fused"]
+SEQUENCE_BACKENDS = ["python-autograd", "aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-fused"]
 
 
 @pytest.mark.parametrize("backend", SEQUENCE_BACKENDS)

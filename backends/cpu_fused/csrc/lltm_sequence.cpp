@@ -1,0 +1,63 @@
+// LLTM over a sequence on the CPU: lltm_sequence_operator.h with one product and one pass over rows for each step.
+//
+// No step allocates or joins anything: its product is added to its gates where they lie, and its pass writes
+// the state and the cell where the next step reads them.
+#include <ATen/Dispatch.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+
+#include "passes.h"
+
+// What the CUDA backends share is also made for kernels that run on CPU tensors, as theirs do when they are emulated.
+#define CUDA_EMULATED
+#include "lltm_sequence_operator.h"
+
+namespace OPERATOR_NAMESPACE {
+
+void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
+                        const Tensor& cells, const Tensor& c_T) {
+  const int64_t steps = h.size(0), batch = h.size(1), state_size = h.size(2);
+  // Few rows times weights that lie the other way round take 1.6 times as long. To transpose them costs what four steps
+  // save.
+  const Tensor transposed = of_h.t().contiguous();
+  Tensor state = h0, cell = cells.select(0, 0);
+  cell.copy_(c0);
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, gates.scalar_type(), "lltm_sequence_forward", [&] {
+    for (int64_t t = 0; t < steps; ++t) {
+      Tensor now = gates.select(0, t);
+      const Tensor new_h = h.select(0, t), new_cell = t + 1 < steps ? cells.select(0, t + 1) : c_T;
+      at::addmm_out(now, now, state, transposed);
+      forward_pass(kAwake, batch, state_size, now.const_data_ptr<scalar_t>(), cell.const_data_ptr<scalar_t>(),
+                   new_h.mutable_data_ptr<scalar_t>(), new_cell.mutable_data_ptr<scalar_t>());
+      state = new_h;
+      cell = new_cell;
+    }
+  });
+}
+
+void lltm_steps_backward(const Tensor& of_h, const Tensor& gates, const Tensor& cells, const Tensor& grad_h,
+                         const Tensor& grad_cell, const Tensor& d_gates, const Tensor& d_h0, const Tensor& d_c0) {
+  const int64_t steps = cells.size(0), batch = cells.size(1), state_size = cells.size(2);
+  // A pass must not write what it reads: two buffers take turns, so that step 0 writes to d_c0.
+  const Tensor d_cells[] = {d_c0, at::empty_like(d_c0)};
+  Tensor g_h = grad_h.select(0, steps - 1), g_cell = grad_cell, d_h = d_h0;
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, gates.scalar_type(), "lltm_sequence_backward", [&] {
+    for (int64_t t = steps - 1; t >= 0; --t) {
+      const Tensor d_now = d_gates.select(0, t), &d_cell = d_cells[t % 2];
+      backward_pass(kAwake, batch, state_size, gates.select(0, t).const_data_ptr<scalar_t>(),
+                    cells.select(0, t).const_data_ptr<scalar_t>(), g_h.const_data_ptr<scalar_t>(),
+                    g_cell.const_data_ptr<scalar_t>(), d_now.mutable_data_ptr<scalar_t>(),
+                    d_cell.mutable_data_ptr<scalar_t>());
+      g_cell = d_cell;
+      if (t > 0) {
+        at::addmm_out(d_h, grad_h.select(0, t - 1), d_now, of_h);
+        g_h = d_h;
+      } else {
+        at::mm_out(d_h, d_now, of_h);
+      }
+    }
+  });
+}
+
+}  // namespace OPERATOR_NAMESPACE
