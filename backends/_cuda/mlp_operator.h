@@ -32,7 +32,8 @@ inline std::tuple<Tensor, Tensor> mlp_forward(const Tensor& input, const Tensor&
   check_device("mlp", input);
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const Tensor hidden = input.mm(hidden_weights.t());
+  // Of a dense input: oneDNN's products in bfloat16, which the emulation has, read beyond the end of a row (torch 2.13)
+  const Tensor hidden = input.contiguous().mm(hidden_weights.t());
   if (hidden.numel() > 0) mlp_pointwise_forward(hidden, hidden_bias);
   return {at::addmm(output_bias, hidden, output_weights.t()), hidden};
 }

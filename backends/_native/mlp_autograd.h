@@ -79,8 +79,9 @@ inline void mlp_check_backward_arguments(const Tensor& grad_output, const Tensor
 // ---------------------------------------------------------------------------------------------------------------------
 // The formulae of spec/mlp.py, in differentiable operations
 
+/// Of a dense input: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
 inline Tensor mlp_hidden(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias) {
-  return at::addmm(hidden_bias, input, hidden_weights.t()).relu();
+  return at::addmm(hidden_bias, input.contiguous(), hidden_weights.t()).relu();
 }
 
 /// Whether any gradient is wanted that goes through relu: of input, hidden_weights or hidden_bias.

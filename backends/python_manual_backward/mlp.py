@@ -31,7 +31,8 @@ class MLPFunction(torch.autograd.Function):
     def forward(
         input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
     ) -> tuple[Tensor, Tensor]:
-        hidden = F.relu(F.linear(input, hidden_weights, hidden_bias))  # (batch, hidden_size)
+        # Dense, as oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
+        hidden = F.relu(F.linear(input.contiguous(), hidden_weights, hidden_bias))  # (batch, hidden_size)
         return F.linear(hidden, output_weights, output_bias), hidden
 
     @staticmethod

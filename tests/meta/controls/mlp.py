@@ -1,4 +1,7 @@
-"""Right, but different: each of these must pass every property that it does not expressly give up."""
+"""Right, but different: each of these must pass every property that it does not expressly give up.
+
+The left factor of a product is made contiguous, as in lltm/products.py: oneDNN reads beyond the end of its rows.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +24,7 @@ def plain_function(
 ) -> Tensor:
     """Plain torch with autograd's own backward."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    return F.linear(F.relu(F.linear(input, hidden_weights, hidden_bias)), output_weights, output_bias)
+    return F.linear(F.relu(F.linear(input.contiguous(), hidden_weights, hidden_bias)), output_weights, output_bias)
 
 
 @control
@@ -30,7 +33,7 @@ def product_then_bias(
 ) -> Tensor:
     """The product is rounded before the bias is added, which may change the sign of a pre-activation."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    hidden = F.relu(hidden_bias + input @ hidden_weights.t())
+    hidden = F.relu(hidden_bias + input.contiguous() @ hidden_weights.t())
     return output_bias + hidden @ output_weights.t()
 
 
@@ -66,8 +69,8 @@ def split_product(
     """The features are multiplied in two halves, each rounded to the dtype, and added: a split over the inner size."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     half = input.shape[1] // 2
-    first = input[:, :half] @ hidden_weights[:, :half].t()
-    z = (first + input[:, half:] @ hidden_weights[:, half:].t()) + hidden_bias
+    first = input[:, :half].contiguous() @ hidden_weights[:, :half].t()
+    z = (first + input[:, half:].contiguous() @ hidden_weights[:, half:].t()) + hidden_bias
     return F.linear(F.relu(z), output_weights, output_bias)
 
 
@@ -87,8 +90,8 @@ def transposed_products(
 ) -> Tensor:
     """Both products are taken from the other side: (W X^T)^T."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    hidden = F.relu(hidden_weights @ input.t() + hidden_bias[:, None])
-    return (output_weights @ hidden + output_bias[:, None]).t().contiguous()
+    hidden = F.relu(hidden_weights.contiguous() @ input.t() + hidden_bias[:, None])
+    return (output_weights.contiguous() @ hidden + output_bias[:, None]).t().contiguous()
 
 
 @control
@@ -97,7 +100,7 @@ def relu_by_selection(
 ) -> Tensor:
     """relu as a selection: its derivative at NaN is 0, where PyTorch's relu has 1, and the contract neither."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    z = F.linear(input, hidden_weights, hidden_bias)
+    z = F.linear(input.contiguous(), hidden_weights, hidden_bias)
     hidden = torch.where(z > 0, z, torch.where(z.isnan(), z.detach(), torch.zeros_like(z)))
     return F.linear(hidden, output_weights, output_bias)
 
@@ -108,7 +111,7 @@ def gradient_of_nan_is_nan(
 ) -> Tensor:
     """relu' of NaN is NaN: what was no number stays none on the way back."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    z = F.linear(input, hidden_weights, hidden_bias)
+    z = F.linear(input.contiguous(), hidden_weights, hidden_bias)
     undefined = torch.where(z.isnan(), z, torch.zeros_like(z))
     return F.linear(F.relu(z) + undefined * undefined, output_weights, output_bias)
 
@@ -121,5 +124,6 @@ def products_in_two_halves(
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     # Of one row torch makes a matrix-vector product, and in float16 reads rows 2^31 elements apart at wrong addresses.
     half = input.shape[0] // 2 if input.shape[0] > 3 else 0
-    hidden = F.relu(torch.cat([rows @ hidden_weights.t() for rows in (input[:half], input[half:])]) + hidden_bias)
+    dense = input.contiguous()
+    hidden = F.relu(torch.cat([rows @ hidden_weights.t() for rows in (dense[:half], dense[half:])]) + hidden_bias)
     return torch.cat([rows @ output_weights.t() for rows in (hidden[:half], hidden[half:])]) + output_bias

@@ -30,7 +30,7 @@ class Network:
     # forward
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
-        return F.linear(input, hidden_weights, hidden_bias)
+        return F.linear(input.contiguous(), hidden_weights, hidden_bias)
 
     def hidden(self, z: Tensor) -> Tensor:
         return F.relu(z)

@@ -1,0 +1,39 @@
+"""A left factor whose rows lie apart, with NaN between them: what oneDNN's products in bfloat16 read (torch 2.13)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.discovery import operator
+from harness.options import Selection, slots
+from harness.parity import Tally
+from harness.scenario import Scenario
+from harness.subject import Subject
+from tests.meta import zoo
+
+#: More rows than a tile has, and one column of results: where it was seen.
+_PADDED = Scenario(
+    (("batch", 31), ("input_features", 3), ("hidden_size", 63), ("output_size", 1)), layouts=(("input", "padded"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("backend", "device"),
+    [
+        ("python-autograd", "cpu"),
+        ("python-manual-backward", "cpu"),
+        ("torch-native", "cpu"),
+        ("aten-cpp", "cpu"),
+        ("cuda-raw-pointer", "cuda-emulated"),
+        ("cuda-accessor", "cuda-emulated"),
+    ],
+)
+def test_backends_multiply_what_is_dense(backend: str, device: str) -> None:
+    (slot,) = slots(Selection(operators=("mlp",), backends=(backend,), devices=(device,), dtypes=("bfloat16",)))
+    Tally(slot.subject()).run(_PADDED)
+
+
+@pytest.mark.parametrize("control", zoo.controls("mlp"), ids=lambda control: control.name)
+def test_controls_multiply_what_is_dense(control: zoo.Control) -> None:
+    Tally(Subject(operator("mlp"), "candidate", "cpu", torch.bfloat16, control.function)).run(_PADDED)
