@@ -20,13 +20,14 @@ y is finite, nothing else may be.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from spec.envelope import Envelope, chosen, gain
+from spec.envelope import Block, Envelope, chosen, gain
 from spec.rounding import UNIT_ROUNDOFF, underflow
 
 
@@ -69,41 +70,92 @@ class Comparison:
 SAME, NOT_FINITE, ANYTHING = SPECIALS = ("same", "not finite", "anything")
 
 
+@dataclass(frozen=True)
+class _Allowance:
+    """What follows from an envelope alone: what each statistic may be. Flat tensors, of the usable elements."""
+
+    everything: bool
+    y: Tensor
+    elementwise: Tensor
+    largest: float
+    rms: float
+    gain: float
+    #: Of each named block that has elements: which, the exact values there, and what its gain may be.
+    blocks: tuple[tuple[Block, Tensor, float], ...]
+
+
+@lru_cache(maxsize=128)
+def _allowance(envelope: Envelope) -> _Allowance:
+    exact, usable = envelope.exact, envelope.usable
+    unit, floor = UNIT_ROUNDOFF[envelope.dtype], underflow(envelope.dtype)
+    y = chosen(exact, usable)
+    everything = y.numel() == exact.numel()
+    if y.numel() == 0:
+        return _Allowance(everything, y, y, 0.0, 0.0, 0.0, ())
+    size = y.abs()
+    sigma = torch.maximum(envelope.sigma, envelope.sigma.median() / 2)
+    known = exact if everything else torch.where(usable, exact, 0.0)
+    parts = ((block, block.of(known)) for block in envelope.blocks)
+    return _Allowance(
+        everything,
+        y,
+        elementwise=8 * sigma + 2 * unit * size + floor,
+        largest=2 * (envelope.largest + unit * float(size.max())) + floor,
+        rms=1.5 * (envelope.rms + unit * _rms(y) / math.sqrt(3)) + floor,
+        gain=_gain_allowed(envelope.gain, y, unit, floor),
+        blocks=tuple(
+            (block, part, _gain_allowed(block.gain, part, unit, floor)) for block, part in parts if part.numel() > 0
+        ),
+    )
+
+
 def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comparison:
     """Hold `candidate`, of the envelope's shape, against it."""
     got = candidate.detach().cpu().to(torch.float64)
-    exact, usable = envelope.exact, envelope.usable
-    special, bad = _specials(got, envelope, specials)
-    error_everywhere = torch.where(usable, got - exact, 0.0).nan_to_num(nan=math.inf)
-    error, y = chosen(error_everywhere, usable), chosen(exact, usable)
-    wrong = bad.clone()
-    if y.numel() == 0:
+    allowed = _allowance(envelope)
+    if allowed.everything and bool(got.isfinite().all()):  # as it nearly always is, and is soon told
+        special, bad = "", None
+        error_everywhere = got - envelope.exact
+        error = error_everywhere.reshape(-1)
+    else:
+        special, bad = _specials(got, envelope, specials)
+        error_everywhere = torch.where(envelope.usable, got - envelope.exact, 0.0).nan_to_num(nan=math.inf)
+        error = chosen(error_everywhere, envelope.usable)
+    if error.numel() == 0:
+        wrong = torch.zeros_like(envelope.usable) if bad is None else bad
         return Comparison((Statistic("largest", 0.0, 0.0),), error_everywhere, wrong, _first(wrong), special)
 
-    unit = UNIT_ROUNDOFF[envelope.dtype]
-    floor = underflow(envelope.dtype)
-    sigma = torch.maximum(envelope.sigma, envelope.sigma.median() / 2)
-    allowed = 8 * sigma + 2 * unit * y.abs() + floor
-    over = error.abs() > allowed
-    wrong[usable] |= over
-    ratio = torch.where(error == 0, 0.0, error.abs() / allowed)
-    worst = int(ratio.argmax())
-    finite = bool(error.isfinite().all())
+    size = error.abs()
+    ratio = size / allowed.elementwise
+    worst, farthest = int(ratio.argmax()), int(size.argmax())
+    finite = math.isfinite(float(size[farthest]))
     statistics = (
-        Statistic("largest", float(error.abs().max()), 2 * (envelope.largest + unit * float(y.abs().max())) + floor),
-        Statistic("rms", _rms(error), _rms_allowed(envelope, _rms(y))),
-        Statistic("elementwise", float(error[worst].abs()), float(allowed[worst])),
-        Statistic(
-            "gain",
-            gain(error, y) if finite else math.inf,
-            _gain_allowed(envelope.gain, y, unit, floor),
+        Statistic("largest", float(size[farthest]), allowed.largest),
+        Statistic("rms", _rms(error), allowed.rms),
+        Statistic("elementwise", float(size[worst]), float(allowed.elementwise[worst])),
+        Statistic("gain", gain(error, allowed.y) if finite else math.inf, allowed.gain),
+        *(
+            Statistic(f"gain of {block.name}", gain(block.of(error_everywhere), y) if finite else math.inf, most)
+            for block, y, most in allowed.blocks
         ),
-        *_block_gains(error_everywhere, envelope, unit, floor, finite),
     )
+    over = size > allowed.elementwise
+    if bad is None:
+        wrong = over.reshape(envelope.exact.shape)
+    else:
+        wrong = bad.clone()
+        wrong[envelope.usable] |= over
     largest, elementwise = statistics[0], statistics[2]
-    at = usable.nonzero()[worst if elementwise.used >= largest.used else int(error.abs().argmax())]
-    place = _first(bad) if special else tuple(at.tolist())
+    at = worst if elementwise.used >= largest.used else farthest
+    place = _first(bad) if special and bad is not None else _place(at, envelope.usable, allowed.everything)
     return Comparison(statistics, error_everywhere, wrong, place, special)
+
+
+def _place(at: int, usable: Tensor, everything: bool) -> tuple[int, ...]:
+    """Where the usable element with that number is."""
+    if not everything:
+        return tuple(usable.nonzero()[at].tolist())
+    return tuple(int(index) for index in np.unravel_index(at, usable.shape))
 
 
 def _first(mask: Tensor) -> tuple[int, ...]:
@@ -111,22 +163,8 @@ def _first(mask: Tensor) -> tuple[int, ...]:
     return tuple(places[0].tolist()) if len(places) else (0,) * mask.dim()
 
 
-def _rms_allowed(envelope: Envelope, size: float) -> float:
-    unit = UNIT_ROUNDOFF[envelope.dtype]
-    return 1.5 * (envelope.rms + unit * size / math.sqrt(3)) + underflow(envelope.dtype)
-
-
 def _gain_allowed(seen: float, y: Tensor, unit: float, floor: float) -> float:
     return 3 * seen + unit * (2 / math.sqrt(y.numel()) + 0.5) + floor / max(_rms(y), floor)
-
-
-def _block_gains(error: Tensor, envelope: Envelope, unit: float, floor: float, finite: bool) -> Iterator[Statistic]:
-    exact = torch.where(envelope.usable, envelope.exact, 0.0)
-    for block in envelope.blocks:
-        e, y = block.of(error), block.of(exact)
-        if y.numel() > 0:
-            seen = gain(e, y) if finite else math.inf
-            yield Statistic(f"gain of {block.name}", seen, _gain_allowed(block.gain, y, unit, floor))
 
 
 def _rms(values: Tensor) -> float:
@@ -175,4 +213,4 @@ def _is_far(answer: Tensor, envelope: Envelope) -> bool:
     """Whether the second of the four alone rejects an answer that is finite where it should be; it is soon computed."""
     y = chosen(envelope.exact, envelope.usable)
     seen = _rms(chosen(answer, envelope.usable) - y)
-    return seen > _rms_allowed(envelope, _rms(y))
+    return seen > _allowance(envelope).rms

@@ -43,7 +43,7 @@ class Block:
         return self.narrowed(tensor).flatten()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Envelope:
     """How far from `exact` rounding alone can take one tensor.
 

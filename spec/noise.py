@@ -27,7 +27,9 @@ _HALF = np.uint64(32)
 #: From a signed integer of 64 bits to [-1, 1).
 _SCALE = 2.0**-63
 #: Elements that are worked on at a time: with all that is computed of them, they fit a processor's cache.
-_PART = 2**16
+_PART = 2**15
+#: Elements of all runs up to which a step takes as long for one run as for all of them.
+_FEW = 2**12
 
 
 def _mixed(bits: _Bits) -> _Bits:
@@ -45,6 +47,7 @@ class Noise:
     def __init__(self, seed: int, runs: int = 1) -> None:
         seeds = np.arange(seed, seed + runs, dtype=np.uint64)
         self._runs = runs
+        self._memory = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64)
         self._seeds = _mixed(seeds)
         #: All bits of runs in which equal elements err apart.
         self._apart = np.uint64(0) - (seeds & np.uint64(1)).reshape(-1, 1)
@@ -81,26 +84,44 @@ class Noise:
         if exact is not None:
             none = exact.contiguous().numpy().reshape(-1, own.shape[1])
             most = np.where(none & (masks == 0), 0.0, most)
-        width = max(_PART // self._runs, 1)
+        few = own.size <= _FEW
         with np.errstate(all="ignore"):
-            for begin in range(0, own.shape[1], width):
-                part = slice(begin, begin + width)
-                y = own[:, part]
-                bits = y.view(np.uint64) ^ keys
-                if masks.any():
-                    places = _PLACES[: y.shape[1]] + np.uint64(begin)
-                    bits ^= places & masks
-                _add(y, most[:, part], bits, betas)
+            for runs in (slice(None),) if few or self._runs == 1 else (slice(0, None, 2), slice(1, None, 2)):
+                of_runs = most[runs] if len(most) > 1 else most
+                self._add(own[runs], of_runs, keys[runs], betas[runs], masks[runs])
+
+    def _add(self, own: _Numbers, most: _Numbers, keys: _Bits, betas: _Numbers, masks: _Bits) -> None:
+        """That for some runs, one in each row, a part of them at a time."""
+        width = max(_PART // len(own), 1)
+        for begin in range(0, own.shape[1], width):
+            y = own[:, begin : begin + width]
+            bits, free = (scratch[: y.size].reshape(y.shape) for scratch in self._scratch(y.size))
+            np.bitwise_xor(y.view(np.uint64), keys, out=bits)
+            if masks.any():
+                places = _PLACES[: y.shape[1]] + np.uint64(begin)
+                np.bitwise_xor(bits, places if masks.all() else places & masks, out=bits)
+            _err(y, most[:, begin : begin + width], bits, betas, free)
+
+    def _scratch(self, size: int) -> tuple[_Bits, _Bits]:
+        """Memory for that many elements, twice: the same each time, so that it stays in the cache."""
+        if len(self._memory[0]) < size:
+            self._memory = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint64)
+        return self._memory
 
 
-def _add(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers) -> None:
+def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _Bits) -> None:
+    """Add the errors to y; `bits` is what is to be hashed, `free` memory of its size."""
     # One round less than `_mixed` has: the keys are mixed already, and only the upper bits are looked at.
-    bits *= _FACTORS[0]
-    bits ^= bits >> _HALF
-    bits *= _FACTORS[1]
-    error = _signed(bits)
+    np.multiply(bits, _FACTORS[0], out=bits)
+    np.right_shift(bits, _HALF, out=free)
+    np.bitwise_xor(bits, free, out=bits)
+    np.multiply(bits, _FACTORS[1], out=bits)
+    error, common = free.view(np.float64), bits.view(np.float64)
+    np.copyto(error, bits.view(np.int64))
+    np.multiply(error, _SCALE, out=error)
     np.multiply(error, amplitude, out=error)
-    np.add(error, y * beta, out=error)
+    np.multiply(y, beta, out=common)
+    np.add(error, common, out=error)
     np.add(y, error, out=y)
 
 
