@@ -246,6 +246,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
             return result
+        if result.dtype != torch.float64:
+            raise TypeError(
+                f"{func} made {result.dtype} of float64, which the model of rounding computes with: a reference must "
+                "stay in the dtype that it is given, or promote it, as `spec.rounding.wide` does"
+            )
         if self._runs > 1 and (result.dim() == 0 or result.shape[0] != self._runs * self._length):
             raise UnlikeOneRun
         number, self.number = self.number, self.number + 1

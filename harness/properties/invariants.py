@@ -200,14 +200,25 @@ def _allowed(operator: Operator, law: _Law, dtype: torch.dtype) -> dict[str, Env
             for call in way.calls
         ]
 
-        def go(way: _Way = way, calls: list[Call] = exact_calls) -> tuple[Tensor, ...]:
-            return tuple(way.combine([_named(operator, evaluate(operator, call)) for call in calls]).values())
+        def go(*given: Tensor, way: _Way = way, calls: list[Call] = exact_calls) -> tuple[Tensor, ...]:
+            values = [_named(operator, evaluate(operator, call)) for call in _with(given, calls)]
+            return tuple(way.combine(values).values())
 
         together = way.combine(eager)
-        found = envelopes(go, tuple(together.values()), dtype)
+        tensors = [tensor for call in exact_calls for tensor in (*call.inputs, *call.cotangents) if tensor is not None]
+        found = envelopes(go, tuple(together.values()), dtype, inputs=tensors)
         for name, envelope in zip(together, found, strict=True):
             allowed[name] = _larger(allowed[name], envelope) if name in allowed else envelope
     return allowed
+
+
+def _with(given: tuple[Tensor, ...], calls: list[Call]) -> list[Call]:
+    """The calls with the tensors that are given, in their order."""
+    rest = iter(given)
+    return [
+        Call(tuple(next(rest) for _ in call.inputs), tuple(g if g is None else next(rest) for g in call.cotangents))
+        for call in calls
+    ]
 
 
 def _larger(one: Envelope, other: Envelope) -> Envelope:

@@ -197,6 +197,14 @@ def test_a_gradient_of_the_weights_that_is_a_ten_thousandth_too_large_is_still_s
         Tally(sequence(Larger())).run(Scenario.of(SEQUENCE.cases[0]))
 
 
+def test_a_reference_that_leaves_float64_is_told_so() -> None:
+    with (
+        Rounding(torch.bfloat16, 0),
+        pytest.raises(TypeError, match=r"made torch\.float32 of float64.*`spec\.rounding\.wide`"),
+    ):
+        normal(3).float()
+
+
 # many runs at once
 
 
