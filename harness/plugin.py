@@ -7,6 +7,7 @@ controller in the test reports' user properties, so `-n 2` gives the same report
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -173,14 +174,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
     found = _slots(_selection(metafunc.config))
-    # Workers keep to a dtype, whose oracles they then compute once; where there is only one, to a backend.
-    one_dtype = len({slot.dtype for slot in found}) == 1
-    groups = [slot.backend if one_dtype else str(slot.dtype) for slot in found]
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
-        for slot, group in zip(found, groups, strict=True)
+        for slot, group in zip(found, _groups(found), strict=True)
     ]
     metafunc.parametrize("slot", parameters)
+
+
+def _groups(found: list[Slot]) -> list[str]:
+    """What goes to one worker: an operator in a dtype, whose oracles it then computes once.
+
+    Where there are many workers, a backend's alone, or some of them would have nothing to do.
+    """
+    groups = [f"{slot.operator.name}-{slot.dtype}" for slot in found]
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if len(set(groups)) >= 2 * workers:
+        return groups
+    return [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
 
 
 class Judge:

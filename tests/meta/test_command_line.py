@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -85,6 +86,17 @@ def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> 
         found.append([{**vars(cell), "seconds": 0} for cell in cells])
     assert found[0] == found[1]
     assert [row["verdict"] for row in found[0]].count(NOT_RUN) == 2
+
+
+def test_an_operator_in_a_dtype_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
+    """pytest 9.2 gave items another kind of id, in which pytest-xdist 3.8 loses the group: constraints.txt has 9.1."""
+    chosen = [f"--report={tmp_path / 'report.json'}", "--isolate=off", *_candidates("right", "bias_of_one_row")]
+    printed = conformance("vjp_parity", *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
+    seen = re.findall(r"\[(gw\d)\].*(?:PASSED|FAILED).*\[(lltm)-[\w.:-]+-cpu-(\w+)\]", printed)
+    workers = {dtype: {worker for worker, _, its in seen if its == dtype} for _, _, dtype in seen}
+    assert sorted(workers) == ["bfloat16", "float16", "float32", "float64"]
+    assert all(len(its) == 1 for its in workers.values()), workers
+    assert len(seen) == 8
 
 
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:
