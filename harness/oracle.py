@@ -71,13 +71,11 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
 
     complete = _with_zeros(operator, exact_call)
-    tensors = tuple(tensor for tensor in (*complete.inputs, *complete.cotangents) if tensor is not None)
 
     def reference(*given: Tensor) -> tuple[Tensor, ...]:
-        own = given or tensors
-        return evaluate(operator, Call(own[: len(call.inputs)], own[len(call.inputs) :]))
+        return evaluate(operator, complete.of(iter(given)))
 
-    precise = precisely(reference) if dtype == torch.float64 else None
+    precise = precisely(lambda: reference(*complete.tensors)) if dtype == torch.float64 else None
     found = envelopes(
         reference,
         eager,
@@ -85,7 +83,7 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
         blocks=blocks,
         exact=precise.exact if precise else None,
         honest=[precise.losing_less] if precise else [],
-        inputs=tensors,
+        inputs=complete.tensors,
     )
     outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))

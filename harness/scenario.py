@@ -7,6 +7,7 @@ a failure can be told, shrunk and replayed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -70,13 +71,19 @@ class Call:
     inputs: tuple[Tensor, ...]
     cotangents: tuple[Tensor | None, ...]
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of them, the cotangents that there are last."""
+        return *self.inputs, *(g for g in self.cotangents if g is not None)
+
+    def of(self, tensors: Iterator[Tensor]) -> Call:
+        """The same call of the next of `tensors`, in the order of its own."""
+        inputs = tuple(next(tensors) for _ in self.inputs)
+        return Call(inputs, tuple(g if g is None else next(tensors) for g in self.cotangents))
+
     def to_float64(self) -> Call:
         """The same values as plain contiguous float64 on the CPU; a missing cotangent stays missing."""
-        exact = [tensor.detach().cpu().to(torch.float64).contiguous().clone() for tensor in self.inputs]
-        cotangents = [
-            g if g is None else g.detach().cpu().to(torch.float64).contiguous().clone() for g in self.cotangents
-        ]
-        return Call(tuple(exact), tuple(cotangents))
+        return self.of(t.detach().cpu().to(torch.float64).contiguous().clone() for t in self.tensors)
 
 
 def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:

@@ -43,7 +43,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -123,43 +123,39 @@ _region = _Region()
 
 
 @contextmanager
+def _inside(block: str) -> Iterator[None]:
+    setattr(_region, block, getattr(_region, block) + 1)
+    try:
+        yield
+    finally:
+        setattr(_region, block, getattr(_region, block) - 1)
+
+
+@contextmanager
 def wide(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """What a reference computes in here is computed in float32 for half types, and in the dtype itself otherwise.
 
     Yields the tensors in that dtype. Under `Rounding`, operations in here err by the roundoff of the accumulator.
     """
-    _region.wide += 1
-    try:
+    with _inside("wide"):
         yield tuple(tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors)
-    finally:
-        _region.wide -= 1
 
 
-@contextmanager
-def one_sum() -> Iterator[None]:
+def one_sum() -> AbstractContextManager[None]:
     """What a reference adds up in here, product by product, an implementation may add up term by term.
 
     Under `Rounding`, an addition in here errs by as much as if the terms of the last product or sum had been added to
     its result one after another.
     """
-    _region.one_sum += 1
-    try:
-        yield
-    finally:
-        _region.one_sum -= 1
+    return _inside("one_sum")
 
 
-@contextmanager
-def apart() -> Iterator[None]:
+def apart() -> AbstractContextManager[None]:
     """Elements of one value err apart in here, in all runs.
 
     For what a reference has once, and an implementation may come by anew for each element that needs it.
     """
-    _region.apart += 1
-    try:
-        yield
-    finally:
-        _region.apart -= 1
+    return _inside("apart")
 
 
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -53,8 +53,8 @@ class Settings:
 def measure(slots: list[Slot], settings: Settings, say: Say, keep: Keep = lambda _record: None) -> dict[str, Any]:
     """The record. What is wrong, absent or too slow is `missing`, with the reason, and the rest goes on.
 
-    `keep` is given the record so far after each operator, device and dtype: a long run that is ended early
-    loses only what it was at.
+    `keep` is given the record so far after each operator, device and dtype: a long run that is ended early loses only
+    what it was at.
     """
     bench = _Bench(settings, say)
     record = {

@@ -201,24 +201,15 @@ def _allowed(operator: Operator, law: _Law, dtype: torch.dtype) -> dict[str, Env
         ]
 
         def go(*given: Tensor, way: _Way = way, calls: list[Call] = exact_calls) -> tuple[Tensor, ...]:
-            values = [_named(operator, evaluate(operator, call)) for call in _with(given, calls)]
-            return tuple(way.combine(values).values())
+            tensors = iter(given)
+            return tuple(way.combine([_named(operator, evaluate(operator, c.of(tensors))) for c in calls]).values())
 
         together = way.combine(eager)
-        tensors = [tensor for call in exact_calls for tensor in (*call.inputs, *call.cotangents) if tensor is not None]
-        found = envelopes(go, tuple(together.values()), dtype, inputs=tensors)
+        inputs = [tensor for call in exact_calls for tensor in call.tensors]
+        found = envelopes(go, tuple(together.values()), dtype, inputs=inputs)
         for name, envelope in zip(together, found, strict=True):
             allowed[name] = _larger(allowed[name], envelope) if name in allowed else envelope
     return allowed
-
-
-def _with(given: tuple[Tensor, ...], calls: list[Call]) -> list[Call]:
-    """The calls with the tensors that are given, in their order."""
-    rest = iter(given)
-    return [
-        Call(tuple(next(rest) for _ in call.inputs), tuple(g if g is None else next(rest) for g in call.cotangents))
-        for call in calls
-    ]
 
 
 def _larger(one: Envelope, other: Envelope) -> Envelope:

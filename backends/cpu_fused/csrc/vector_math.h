@@ -53,12 +53,6 @@ INLINED float vector_tanh(float x) {
   return std::fabs(x) < 0.625f ? near_zero : elsewhere;
 }
 
-/// e^x - 1 for x <= 0, by 2t / (1 - t) with t = tanh(x/2), which cancels nowhere.
-INLINED float vector_expm1(float x) {
-  const float t = vector_tanh(0.5f * x);
-  return 2.f * t / (1.f - t);
-}
-
 /// e^x: inf above 709.43, where double ends at 709.78; 0 below -708.39, where its normal numbers end.
 INLINED double vector_exp(double x) {
   constexpr double kHigh = 709.43, kLow = -708.39;
@@ -108,9 +102,11 @@ INLINED double vector_tanh(double x) {
   return is_near_zero ? quotient + x : std::copysign(1.0 + quotient, x);
 }
 
-INLINED double vector_expm1(double x) {
-  const double t = vector_tanh(0.5 * x);
-  return 2.0 * t / (1.0 - t);
+/// e^x - 1 for x <= 0, by 2t / (1 - t) with t = tanh(x/2), which cancels nowhere.
+template <typename real>
+INLINED real vector_expm1(real x) {
+  const real t = vector_tanh(real(0.5) * x);
+  return real(2) * t / (real(1) - t);
 }
 
 }  // namespace OPERATOR_NAMESPACE
