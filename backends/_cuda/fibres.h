@@ -1,5 +1,6 @@
 // The threads of a block as fibres: each has a stack of its own, and one of them runs at a time, until it meets a
 // barrier. So a kernel with barriers runs on one thread of the system, in an order that is the same each time.
+// A fibre that has come to its end waits there for the next block: to make one anew takes as long as a short kernel.
 #pragma once
 
 #include <setjmp.h>
@@ -52,31 +53,34 @@ class Fibres {
   /// The value that the lane at `distance` (exclusive or) of this warp brings.
   template <typename T>
   T exchange(T value, int distance) {
-    static_assert(sizeof(T) <= sizeof(Fibre::slot));
-    std::memcpy(fibres_[current_]->slot, &value, sizeof(T));
-    Barrier& warp = warps_[current_ / kWarpSize];
-    meet(warp, kWarpSize);  // everybody's value is there
-    std::memcpy(&value, fibres_[current_ ^ static_cast<unsigned>(distance)]->slot, sizeof(T));
-    meet(warp, kWarpSize);  // everybody has read
+    static_assert(sizeof(T) <= kSlotBytes);
+    Fibre& fibre = *fibres_[current_];
+    // Two slots in turn: a lane that goes on may bring its next value before all have read this one, and no further.
+    fibre.turn ^= 1;
+    std::memcpy(fibre.slots[fibre.turn], &value, sizeof(T));
+    meet(warps_[current_ / kWarpSize], kWarpSize);
+    std::memcpy(&value, fibres_[current_ ^ static_cast<unsigned>(distance)]->slots[fibre.turn], sizeof(T));
     return value;
   }
 
  private:
-  static constexpr size_t kStackBytes = 256 * 1024;
+  static constexpr size_t kStackBytes = 256 * 1024, kSlotBytes = 8;
 
   struct Fibre {
     std::unique_ptr<char[]> stack{new char[kStackBytes]};  // not touched, so not yet memory
     ucontext_t context;
     jmp_buf place;
-    bool started = false, ended = false;
+    bool made = false, ended = true;
     Barrier* barrier = nullptr;
-    unsigned round = 0;
-    alignas(8) char slot[8];
+    unsigned round = 0, turn = 0;
+    alignas(kSlotBytes) char slots[2][kSlotBytes];
   };
 
   void prepare(Fibre& fibre) {
-    fibre.started = fibre.ended = false;
+    if (!fibre.ended) fibre.made = false;  // given up where it waited
+    fibre.ended = false;
     fibre.barrier = nullptr;
+    fibre.turn = 0;
   }
 
   void meet(Barrier& barrier, unsigned expected) {
@@ -98,8 +102,8 @@ class Fibres {
     current_ = thread;
     enter_(thread);
     Fibre& fibre = *fibres_[thread];
-    if (!fibre.started) {
-      fibre.started = true;
+    if (!fibre.made) {
+      fibre.made = true;
       getcontext(&fibre.context);
       fibre.context.uc_stack.ss_sp = fibre.stack.get();
       fibre.context.uc_stack.ss_size = kStackBytes;
@@ -117,18 +121,24 @@ class Fibres {
     return fibres;
   }
 
+  /// The life of a fibre: one thread of each block.
   static void begin() {
     Fibres& fibres = *running();
-    fibres.body_();
-    Fibre& fibre = *fibres.fibres_[fibres.current_];
-    fibre.ended = true;
-    --fibres.alive_;
-    // Those who wait for all that are left may be all that are left now.
-    if (fibres.alive_ > 0 && fibres.block_.arrived == fibres.alive_) {
-      fibres.block_.arrived = 0;
-      ++fibres.block_.round;
+    for (;;) {
+      fibres.body_();
+      fibres.end(*fibres.fibres_[fibres.current_]);
     }
-    fibres.leave(fibre);
+  }
+
+  void end(Fibre& fibre) {
+    fibre.ended = true;
+    --alive_;
+    // Those who wait for all that are left may be all that are left now.
+    if (alive_ > 0 && block_.arrived == alive_) {
+      block_.arrived = 0;
+      ++block_.round;
+    }
+    leave(fibre);
   }
 
 #ifdef __SANITIZE_ADDRESS__
