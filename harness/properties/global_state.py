@@ -19,7 +19,6 @@ import importlib.util
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 import warnings
@@ -33,7 +32,7 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness import tampering
+from harness import fresh, tampering
 from harness.errors import Failure, NoEvidence
 from harness.judge import Property
 from harness.scenario import Scenario
@@ -42,12 +41,8 @@ from harness.subject import CANDIDATE_ERRORS, Subject
 from harness.wrong_calls import wrong_calls
 from spec.contract import Operator
 
-#: Seconds for a fresh process: it imports torch, opens the device and calls once.
+#: Seconds for a fresh process: it loads the implementation, opens the device and calls once.
 LIMIT = 300.0
-
-_ROOT = Path(__file__).parents[2]
-#: As it was before any candidate was imported: a fresh process inherits nothing that a candidate has set.
-_ENVIRONMENT = dict(os.environ)
 
 
 class _Probe:
@@ -383,37 +378,21 @@ def _address(function: Callable[..., Any]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _asked(question: str) -> str:
-    code = "from harness.properties.global_state import answer; answer()"
-    # It is no test that runs there: nothing should be able to tell that it is watched.
-    kept = {name: value for name, value in _ENVIRONMENT.items() if not name.startswith("PYTEST_")}
-    path = os.pathsep.join([str(_ROOT), *filter(None, [_ENVIRONMENT.get("PYTHONPATH")])])
     try:
-        run = subprocess.run(
-            [sys.executable, "-c", code],
-            check=False,
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            cwd=_ROOT,
-            env={**kept, "PYTHONPATH": path},
-        )
-    except subprocess.TimeoutExpired as error:
+        return fresh.asked(__name__, answer.__name__, question, LIMIT)
+    except fresh.TooLate as error:
         raise Failure(
             f"import and first call took more than {LIMIT:g} s in a fresh process, but should return"
         ) from error
-    lines = [line for line in run.stdout.splitlines() if line.startswith('{"changes"')]
-    if run.returncode != 0 or not lines:
-        last = (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[-1]
-        raise NoEvidence(f"the fresh process in which import and first call are watched ended with: {last}")
-    return lines[-1]
+    except fresh.NoAnswer as error:
+        raise NoEvidence(f"the fresh process in which import and first call are watched ended with: {error}") from error
 
 
-def answer() -> None:
-    """In the fresh process: load, call, and print what changed as JSON."""
+def answer(asked: str) -> str:
+    """In the fresh process: load, call, and tell what changed as JSON."""
     from harness import build, discovery  # here: discovery imports all properties
 
-    question = json.load(sys.stdin)
+    question = json.loads(asked)
     device, contracts = question["device"], discovery.operators()
     if question["operator"] not in contracts:  # one that was given by its path
         contracts = discovery.operators((Path(question["contract"]),))
@@ -442,8 +421,7 @@ def answer() -> None:
         function = None if implementation is None else build.load(implementation, device)
         note("its import", forms[0])
     if function is None:
-        print(json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"}))
-        return
+        return json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"})
     subject = Subject(operator, question["backend"], device, torch.float32, function)
     for form in forms:
         if not changes:
@@ -451,8 +429,7 @@ def answer() -> None:
             call = now.realise(scenario)
             now.gradients(call, now.outputs(call, scenario), scenario)
             note("its first forward and backward", form)
-    print(json.dumps({"changes": changes, "done": "import, first forward and backward"}), flush=True)
-    os._exit(0)  # what torch's threads do at exit, beside a CUDA context that others use too, is not asked
+    return json.dumps({"changes": changes, "done": "import, first forward and backward"})
 
 
 PROPERTY = Property("global-state", "defaults, modes, generators, flags and functions are left as they were", check)

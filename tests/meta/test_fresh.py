@@ -1,0 +1,120 @@
+"""Questions to a fresh process: each has one of its own, and whatever it does there, the answer or the reason comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import fresh
+
+HERE = __name__
+
+
+def about_itself(question: str) -> str:
+    import torch
+
+    state = {
+        "question": question,
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "default": str(torch.get_default_dtype()),
+        "watched": [name for name in os.environ if name.startswith("PYTEST_")],
+        "backends": [name for name in sys.modules if name.startswith("backends.") and name != "backends.base"],
+    }
+    torch.set_default_dtype(torch.float64)
+    os.environ["PYTEST_LEFT_BY_A_QUESTION"] = "1"
+    print('{"answer": "what is printed is no answer"}', flush=True)
+    return json.dumps(state)
+
+
+def raises(question: str) -> str:
+    raise ValueError(question)
+
+
+def dies(question: str) -> str:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return question
+
+
+def leaves(question: str) -> str:
+    print("said before it left", flush=True)
+    os._exit(int(question))
+
+
+def hangs(question: str) -> str:
+    time.sleep(60)
+    return question
+
+
+def ends_the_server(question: str) -> str:
+    os.kill(os.getppid(), signal.SIGKILL)
+    return question
+
+
+def ask(function: str, question: str = "?", limit: float = 60.0) -> str:
+    return fresh.asked(HERE, function, question, limit)
+
+
+def test_each_question_has_a_process_of_its_own_in_which_nothing_was_done() -> None:
+    first, second = (json.loads(ask("about_itself", question)) for question in ("one", "two"))
+    assert [first["question"], second["question"]] == ["one", "two"]
+    assert len({first["pid"], second["pid"], os.getpid()}) == 3
+    assert first["parent"] == second["parent"] != os.getpid()
+    for state in (first, second):
+        assert (state["default"], state["watched"], state["backends"]) == ("torch.float32", [], [])
+
+
+def test_how_it_ended_is_told() -> None:
+    with pytest.raises(fresh.NoAnswer, match="ValueError: of this question"):
+        ask("raises", "of this question")
+    with pytest.raises(fresh.NoAnswer, match="exit status -11"):
+        ask("dies")
+    with pytest.raises(fresh.NoAnswer, match="said before it left"):
+        ask("leaves", "3")
+    with pytest.raises(fresh.NoAnswer, match="said before it left"):
+        ask("leaves", "0")
+
+
+def test_what_hangs_is_ended() -> None:
+    with pytest.raises(fresh.TooLate, match=r"still running after 0\.2 s"):
+        ask("hangs", limit=0.2)
+    assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
+
+
+def test_another_server_is_started_where_one_has_died() -> None:
+    with pytest.raises(fresh.NoAnswer, match="exit status -9"):
+        ask("ends_the_server")
+    assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
+
+
+def test_a_server_ends_with_the_process_that_asks() -> None:
+    script = f"from harness import fresh; print(fresh.asked({HERE!r}, 'about_itself', '', 60))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    assert not Path(f"/proc/{json.loads(done.stdout)['parent']}").exists()
+
+
+def test_nothing_asks_for_a_gpu_before_the_fork() -> None:
+    """CUDA cannot be used in a child of a process that has asked for it."""
+    script = """
+import torch
+
+def asked(*arguments):
+    raise SystemExit("CUDA was asked for before the fork")
+
+for name in ("is_available", "device_count", "current_device", "init", "get_device_properties"):
+    setattr(torch.cuda, name, asked)
+torch._C._cuda_getDeviceCount = asked
+import io, sys
+sys.stdin = io.StringIO("")
+from harness.fresh import serve
+serve()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
