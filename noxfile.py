@@ -50,8 +50,8 @@ def run(session: nox.Session, program: str, *arguments: str, env: dict[str, str]
 
 
 def judge(session: nox.Session, report: str, *options: str, env: dict[str, str] | None = None) -> None:
-    """Run the conformance suite side by side on the cores that there are; write `reports/<report>.json`."""
-    workers = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup", "-q", "--no-header", "-r", "fE"]
+    """Run the conformance suite side by side, as cores and memory allow; write `reports/<report>.json`."""
+    workers = ["-n", "auto", "--dist", "loadgroup", "-q", "--no-header", "-r", "fE"]
     where = [] if any(option.startswith("tests/") for option in (*options, *session.posargs)) else [SUITE]
     record = ["--report", f"reports/{report}.json"]
     run(session, "python", "-m", "pytest", *where, *workers, *record, *options, *session.posargs, env=env)

@@ -30,12 +30,14 @@ class Property:
     """Something that every implementation owes.
 
     `check(subject)` returns figures for the report. It raises Failure where the property does not hold, NoEvidence
-    where it could not tell, NotApplicable where it says nothing about this subject.
+    where it could not tell, NotApplicable where it says nothing about this subject. What is `large` takes most of a
+    GPU's memory: of a run's cells those are judged first, by one worker, while the others hold little yet.
     """
 
     name: str
     claim: str
     check: Callable[[Subject], dict[str, Any]]
+    large: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import torch
 
-from harness import gpus, progress
+from backends.base import CUDA
+from harness import gpus, progress, workers
 from harness import judge as court
 from harness.drawing import PLAN
 from harness.errors import HarnessError
@@ -45,6 +46,8 @@ _ISOLATION = pytest.StashKey[Isolation]()
 #: Names of the tests whose cells an earlier run has left.
 _DONE = pytest.StashKey[frozenset[str]]()
 _DONE_NAME = "conformance-done"
+#: The group of the cells that take most of a GPU's memory.
+_LARGE = "large"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -137,12 +140,13 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what belongs to another shard, and what an earlier run has judged."""
+    """Leave out what belongs to another shard, and what an earlier run has judged; put first what is large."""
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+    items.sort(key=lambda item: all(mark.args != (_LARGE,) for mark in item.iter_markers("xdist_group")))
 
 
 @pytest.hookimpl(trylast=True)
@@ -174,9 +178,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
     found = _slots(_selection(metafunc.config))
+    property = all_properties().get(metafunc.function.__name__.removeprefix("test_").replace("_", "-"))
+    groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
-        for slot, group in zip(found, _groups(found), strict=True)
+        for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
 
@@ -187,8 +193,8 @@ def _groups(found: list[Slot]) -> list[str]:
     Where there are many workers, a backend's alone, or some of them would have nothing to do.
     """
     groups = [f"{slot.operator.name}-{slot.dtype}" for slot in found]
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if len(set(groups)) >= 2 * workers:
+    at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if len(set(groups)) >= 2 * at_work:
         return groups
     return [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
 
@@ -242,6 +248,15 @@ def _one_thread_a_worker() -> Iterator[None]:
     torch.set_num_threads(threads)
     if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
         torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """What `-n auto` means: as many as cores and memory allow, where the user's own variable does not say it."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    devices = _selection(config).devices
+    return workers.of_this_machine(on_gpus=not devices or CUDA in devices)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,6 @@ def run(file: str, options: Sequence[str]) -> int:
     # Where the suite is installed is no place to write to, and what is there is no configuration of the user's.
     where = ["--rootdir", str(Path.cwd()), "-p", "no:cacheprovider"]
     if not any(option.startswith(_ONE_PROCESS) for option in options):
-        own += ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadgroup"]
+        own += ["-n", "auto", "--dist", "loadgroup"]
     # A process of its own: pytest wants to be there before what it watches is imported.
     return subprocess.call([sys.executable, "-m", "pytest", *own, *where, str(_SUITE / file), *options])

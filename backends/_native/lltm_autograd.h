@@ -1,9 +1,9 @@
 // All of the LLTM operator but the two functions that compute, once for the compiled backends: argument checks,
 // autograd, double backward, Meta kernels and registration.
 //
-//   lltm            what users call. Differentiable, twice too
-//   lltm_forward    (new_h, new_cell, gates)
-//   lltm_backward   the gradients that are wanted, in the order of the inputs
+//   lltm            what users call. Differentiable, twice too. Below autograd a backend may have its own for its
+//   device lltm_forward    (new_h, new_cell, gates) lltm_backward   the gradients that are wanted, in the order of the
+//   inputs
 //
 // Between forward and backward only `gates`, the pre-activations, are kept besides the inputs.
 //
@@ -145,6 +145,18 @@ inline const auto& lltm_backward_operator() {
   return op;
 }
 
+/// lltm below autograd, where a backend has nothing better.
+inline std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                       const Tensor& old_h, const Tensor& old_cell) {
+  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
+  return {new_h, new_cell};
+}
+
+inline const auto& lltm_operator() {
+  static const auto op = find_operator<decltype(lltm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm");
+  return op;
+}
+
 struct LltmFunction : torch::autograd::Function<LltmFunction> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& input,
                                                 const Tensor& weights, const Tensor& bias, const Tensor& old_h,
@@ -175,13 +187,6 @@ struct LltmFunction : torch::autograd::Function<LltmFunction> {
   }
 };
 
-/// lltm below autograd.
-inline std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                       const Tensor& old_h, const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
-  return {new_h, new_cell};
-}
-
 inline std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                 const Tensor& old_h, const Tensor& old_cell) {
   check_plain("lltm",
@@ -191,16 +196,15 @@ inline std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tenso
     return {outputs[0], outputs[1]};
   }
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return lltm(input, weights, bias, old_h, old_cell);
+  return lltm_operator().call(input, weights, bias, old_h, old_cell);
 }
 
 /// lltm under autocast: in the dtype of autocast, as spec/lltm.py has it.
 template <c10::DeviceType device>
 std::tuple<Tensor, Tensor> lltm_autocast(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                          const Tensor& old_h, const Tensor& old_cell) {
-  static const auto op = find_operator<decltype(lltm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm");
   const AutocastOff off = cast_to_lower(device);
-  return op.call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(old_h), off.cast(old_cell));
+  return lltm_operator().call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(old_h), off.cast(old_cell));
 }
 
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {

@@ -37,8 +37,9 @@ static Tensor joined(const Tensor& old_h, const Tensor& input) {
   return whole;
 }
 
-std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                const Tensor& old_h, const Tensor& old_cell) {
+/// new_h, new_cell and the gates, which are undefined or anything where they are not wanted.
+static std::tuple<Tensor, Tensor, Tensor> cell_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                       const Tensor& old_h, const Tensor& old_cell, bool wants_gates) {
   lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
   check_device("lltm", input);
   const c10::DeviceGuard on_device(input.device());
@@ -51,19 +52,34 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
   const at::ScalarType dtype = x.scalar_type();
   void* const stream = current_stream(x);
   if (is_small(sizes)) {
-    const Tensor w = weights.contiguous(), gates = at::empty({x.size(0), w.size(0)}, x.options());
+    const Tensor w = weights.contiguous();
+    const Tensor gates = wants_gates ? at::empty({x.size(0), w.size(0)}, x.options()) : Tensor();
     launch_small_forward(dtype, sizes, x.const_data_ptr(), w.const_data_ptr(), b.const_data_ptr(), h.const_data_ptr(),
                          cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(),
-                         gates.mutable_data_ptr(), stream);
+                         wants_gates ? gates.mutable_data_ptr() : nullptr, stream);
     return {new_h, new_cell, gates};
   }
   const bool with_bias = is_of_halves(x);
   const Tensor whole = joined(h, x);
   const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
-  launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(),
+  launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(), wants_gates,
                       cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(), stream);
   return {new_h, new_cell, gates};
 }
+
+std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                const Tensor& old_h, const Tensor& old_cell) {
+  return cell_forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
+}
+
+/// Where no gradient is wanted, the gates are not written down.
+static std::tuple<Tensor, Tensor> lltm_alone(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                             const Tensor& old_h, const Tensor& old_cell) {
+  const auto [new_h, new_cell, gates] = cell_forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/false);
+  return {new_h, new_cell};
+}
+
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("lltm", torch::dispatch(kDeviceType, &lltm_alone)); }
 
 /// d_old_h and d_input, as far as they are wanted: each is undefined otherwise. d_gates are given up on the way.
 static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,

@@ -74,8 +74,8 @@ __device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_si
 /// is waiting, and neither has to wait for the other.
 template <typename scalar_t, typename index_t, int width>
 __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
-    forward_kernel(index_t batch, index_t state_size, scalar_t* gates, const scalar_t* bias, const scalar_t* old_cell,
-                   scalar_t* new_h, scalar_t* new_cell) {
+    forward_kernel(index_t batch, index_t state_size, scalar_t* gates, const scalar_t* bias, bool wants_gates,
+                   const scalar_t* old_cell, scalar_t* new_h, scalar_t* new_cell) {
   using real = compute_t<scalar_t>;
   wait_for_previous();
   const index_t items = batch * state_size / width, step = item_stride<index_t>();
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
       h.lane[lane] = cell.new_h;
       c.lane[lane] = cell.new_cell;
     }
-    for (int k = 0; k < 3 && bias != nullptr; ++k) store(gates + own.gate + k * state_size, own.gates[k]);
+    for (int k = 0; k < 3 && wants_gates; ++k) store(gates + own.gate + k * state_size, own.gates[k]);
     store(new_h + item * width, h);
     store(new_cell + item * width, c);
   }
@@ -212,8 +212,8 @@ void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t 
                });
 }
 
-void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, const void* old_cell,
-                         void* new_h, void* new_cell, void* stream) {
+void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, bool wants_gates,
+                         const void* old_cell, void* new_h, void* new_cell, void* stream) {
   const int64_t elements = sizes.batch * sizes.state_size;
   for_instance(dtype, 3 * elements, {sizes.state_size}, {gates, bias, old_cell, new_h, new_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
@@ -222,8 +222,9 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
                  launch_early("forward_kernel", forward_kernel<scalar_t, index_t, own>,
                               std::min(elements / own, at_once), stream, static_cast<index_t>(sizes.batch),
                               static_cast<index_t>(sizes.state_size), static_cast<scalar_t*>(gates),
-                              static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_cell),
-                              static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell));
+                              static_cast<const scalar_t*>(bias), wants_gates && bias != nullptr,
+                              static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
+                              static_cast<scalar_t*>(new_cell));
                });
 }
 

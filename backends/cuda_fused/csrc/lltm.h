@@ -28,9 +28,9 @@ void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t r
 void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* whole,
                   void* left, void* right, void* stream);
 
-/// Where bias is not null, gates lack it, and get it.
-void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, const void* old_cell,
-                         void* new_h, void* new_cell, void* stream);
+/// Where bias is not null, gates lack it, and get it if they are wanted.
+void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, bool wants_gates,
+                         const void* old_cell, void* new_h, void* new_cell, void* stream);
 
 /// In how many parts `launch_lltm_backward` adds up the rows of d_gates.
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes);
@@ -49,6 +49,7 @@ void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* 
 /// Whether the kernels for small cells take such sizes.
 bool is_small(const LltmSizes& sizes);
 
+/// Gates that are null are not wanted.
 void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
                           const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
                           void* gates, void* stream);

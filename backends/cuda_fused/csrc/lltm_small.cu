@@ -116,7 +116,7 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
   if (lane % kQuarter != 0 || own_row >= sizes.batch || own_state >= state_size) return;
   for (int gate = 0; gate < 3; ++gate) {
     sum[0][gate] += b[gate];
-    gates[(row * 3 + gate) * state_size + state] = sum[0][gate];
+    if (gates != nullptr) gates[(row * 3 + gate) * state_size + state] = sum[0][gate];
   }
   const auto next = cell_forward<real, functions_of<scalar_t>>(sum[0][0], sum[0][1], sum[0][2], cell);
   new_h[row * state_size + state] = next.new_h;

@@ -1,0 +1,37 @@
+"""How many workers of pytest-xdist share a machine: what `-n auto` means here."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+#: Bytes of the machine's memory, and of a GPU's, that a worker has to itself: it holds oracles and what is compared
+#: with them, and on a GPU its own context, libraries, workspaces and captured graphs.
+HOST_BYTES, GPU_BYTES = 4 * 2**30, 8 * 2**30
+
+
+def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
+    """A worker for each core, as far as the memory goes; at least one.
+
+    `gpu_bytes` are those of all GPUs, None where none is asked for.
+
+    >>> count(16, 128 * 2**30, None)
+    16
+    >>> count(16, 32 * 2**30, None)
+    8
+    >>> count(16, 128 * 2**30, 24 * 2**30)
+    3
+    """
+    bounds = [cores, host_bytes // HOST_BYTES, *([] if gpu_bytes is None else [gpu_bytes // GPU_BYTES])]
+    return max(1, min(bounds))
+
+
+def of_this_machine(on_gpus: bool) -> int:
+    """`count` of what this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    host_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not on_gpus or not torch.cuda.is_available():
+        return count(cores, host_bytes, None)
+    devices = range(torch.cuda.device_count())
+    return count(cores, host_bytes, sum(torch.cuda.get_device_properties(d).total_memory for d in devices))
