@@ -59,6 +59,15 @@ def test_the_table_has_a_row_for_each_judge() -> None:
     assert "2 sets of 2 trials, 5 launches of 10 pairs" in text
 
 
+def test_the_table_has_a_column_for_each_slow_down_that_was_planted() -> None:
+    record = _record(0.005)
+    record["settings"] |= {"planted": [0.0, 0.05, 0.10], "seconds": 0.002}
+    record["trials"] = [trial for trial in record["trials"] if trial["planted"] != 0.03]
+    text = gate.drawn(record)
+    assert "| judge | 0%: false alarms | 5%: seen | 10%: seen | inconclusive |" in text
+    assert "pairs in blocks of 2 ms." in text
+
+
 RECORDS = sorted(ROOT.glob("results/*/gate-study.json"))
 
 

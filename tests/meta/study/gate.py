@@ -4,8 +4,10 @@
     python -m tests.meta.study.gate --draw results/cpu/gate-study.json                        # tables into docs/gate.md
 
 Both sides are this tree; a planted slow-down of x% is x% more calls in each block. A set has launches of its own, in
-which all its trials are made, and the set behind it gives their reruns. Other judges see blocks that were timed in
-sequence, base first and then head, as they are used. The raw samples are kept, and judged when the tables are drawn.
+which all its trials are made, and the set behind it gives their reruns. The processes of a set are started side by
+side, and all but two of them wait: on a GPU a start takes longer than a launch's samples. Other judges see blocks that
+were timed in sequence, base first and then head, as they are used. The raw samples are kept, and judged when the tables
+are drawn.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import argparse
 import random
 import statistics
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +44,40 @@ RULE = Rule()
 Trial = dict[str, Any]
 
 
-def study(benchmark: dict[str, Any], sets: int, trials: int, launches: int, pairs: int, threads: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Size:
+    """How much is sampled: `trials` of each planted slow-down in a set, `pairs` quadruples in a launch, in blocks of
+    `seconds`."""
+
+    sets: int
+    trials: int
+    launches: int = Plan.launches
+    pairs: int = Plan.pairs
+    seconds: float = Plan.seconds
+    planted: tuple[float, ...] = PLANTED
+
+
+def study(benchmark: dict[str, Any], size: Size, threads: int) -> dict[str, Any]:
     """The record: every sample of every trial."""
     draw, found = random.Random(0), []
-    for number in range(sets):
+    for number in range(size.sets):
         made: list[Trial] = [
             {"set": number, "planted": planted, "trial": trial, "pairs": [], "base": [], "head": []}
-            for trial in range(trials)
-            for planted in PLANTED
+            for trial in range(size.trials)
+            for planted in size.planted
         ]
-        for launch in range(launches):
-            print(f"set {number + 1} of {sets}, launch {launch + 1} of {launches}", flush=True)
-            with workers([trees.HEAD, trees.HEAD], threads) as (base, head):
-                for worker in (base, head):
-                    worker.ask("prepare", benchmark=benchmark)
-                calls = max(worker.ask("calls", seconds=0.005, multiple=HUNDRED) for worker in (base, head))
+        print(f"set {number + 1} of {size.sets}", flush=True)
+        with workers([trees.HEAD] * (2 * size.launches), threads) as started:
+            with ThreadPoolExecutor(len(started)) as pool:
+                list(pool.map(lambda worker: worker.ask("prepare", benchmark=benchmark), started))
+            for base, head in zip(started[::2], started[1::2], strict=True):
+                calls = max(worker.ask("calls", seconds=size.seconds, multiple=HUNDRED) for worker in (base, head))
                 for trial in draw.sample(made, len(made)):
-                    _one_launch(trial, base, head, calls, pairs, draw)
-                    if launch == 0:
+                    _one_launch(trial, base, head, calls, size.pairs, draw)
+                    if base is started[0]:
                         _in_sequence(trial, base, head, calls)
         found += made
-    settings = {"sets": sets, "trials": trials, "launches": launches, "pairs": pairs, "benchmark": benchmark}
+    settings = {**asdict(size), "benchmark": benchmark}
     described = environment.describe()
     return {"kind": KIND, "schema": SCHEMA, "environment": described, "settings": settings, "trials": found}
 
@@ -118,6 +135,11 @@ SEQUENTIAL_JUDGES: dict[str, Callable[[list[float], list[float]], bool]] = {
 ONCE, GATE = "the gate without its rerun", "the gate"
 
 
+def planted_in(record: dict[str, Any]) -> tuple[float, ...]:
+    """The slow-downs that were planted, 0 first. Records of before they could be chosen have the usual ones."""
+    return tuple(record["settings"].get("planted", PLANTED))
+
+
 def judged(record: dict[str, Any]) -> dict[str, dict[float, list[str]]]:
     """By judge and planted slow-down: `slower`, `pass` or `inconclusive` of each trial."""
     by_place = {(t["set"], t["trial"], t["planted"]): t for t in record["trials"]}
@@ -135,7 +157,8 @@ def judged(record: dict[str, Any]) -> dict[str, dict[float, list[str]]]:
         return seen[key]
 
     names = (GATE, ONCE, *SEQUENTIAL_JUDGES)
-    verdicts: dict[str, dict[float, list[str]]] = {name: {planted: [] for planted in PLANTED} for name in names}
+    shown = planted_in(record)
+    verdicts: dict[str, dict[float, list[str]]] = {name: {planted: [] for planted in shown} for name in names}
     for (number, trial, planted), own in by_place.items():
         first, again = alarm(number, trial, planted), alarm(number + 1, trial, planted)
         # The controls of a trial are another trial of its set.
@@ -158,7 +181,8 @@ def drawn(record: dict[str, Any]) -> str:
     """The table: alarms of each judge at each planted slow-down, with Wilson's 95% interval."""
     machine, settings = record["environment"], record["settings"]
     benchmark = " ".join(str(settings["benchmark"][k]) for k in ("operator", "case", "phase", "backend", "clock"))
-    head = ["judge", "0%: false alarms", *(f"{planted:.0%}: seen" for planted in PLANTED[1:]), "inconclusive"]
+    blocks = f" in blocks of {settings['seconds'] * 1e3:g} ms" if "seconds" in settings else ""
+    head = ["judge", "0%: false alarms", *(f"{p:.0%}: seen" for p in planted_in(record)[1:]), "inconclusive"]
     rows = []
     for name, by_planted in judged(record).items():
         cells = [percent(found.count("slower"), len(found)) for found in by_planted.values()]
@@ -168,7 +192,7 @@ def drawn(record: dict[str, Any]) -> str:
         )
     lines = [
         f"{machine['gpu'] or machine['cpu']}, torch {machine['torch']}, {benchmark}: {settings['sets']} sets of "
-        f"{settings['trials']} trials, {settings['launches']} launches of {settings['pairs']} pairs.",
+        f"{settings['trials']} trials, {settings['launches']} launches of {settings['pairs']} pairs{blocks}.",
         "",
         *(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows)),
     ]
@@ -188,6 +212,8 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=5, help="of each planted slow-down in a set; at least 2")
     parser.add_argument("--launches", type=int, default=Plan.launches)
     parser.add_argument("--pairs", type=int, default=Plan.pairs, help="in a launch")
+    parser.add_argument("--seconds", type=float, default=Plan.seconds, help="of a block")
+    parser.add_argument("--planted", type=float, nargs="+", default=list(PLANTED), help="beside 0 and 0.1")
     parser.add_argument("--threads", type=int, default=1)
     for name, usual in (("operator", "lltm"), ("backend", "python-autograd"), ("device", "cpu"), ("case", "tutorial")):
         parser.add_argument(f"--{name}", default=usual)
@@ -202,7 +228,9 @@ def main() -> None:
             parser.error("--sets and --trials should be at least 2: reruns and controls are other sets and trials")
         names = ("operator", "backend", "device", "dtype", "case", "phase", "clock")
         benchmark = {key: getattr(given, key) for key in names}
-        write(study(benchmark, given.sets, given.trials, given.launches, given.pairs, given.threads), given.output)
+        planted = tuple(sorted({0.0, VISIBLE, *given.planted}))  # what the gate's own controls need is always there
+        size = Size(given.sets, given.trials, given.launches, given.pairs, given.seconds, planted)
+        write(study(benchmark, size, given.threads), given.output)
     if given.draw:
         document = with_place(DOCUMENT.read_text(encoding="utf-8"), str(given.draw))
         DOCUMENT.write_text(tables.insert(drawn(read(given.draw, KIND)), document, str(given.draw)), encoding="utf-8")
