@@ -24,11 +24,23 @@ constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
 constexpr int64_t kMultiprocessors = 132;
 /// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
 constexpr int64_t kFew = 1 << 19;
+/// Bytes that are brought into the L2 cache at a time.
+constexpr int64_t kLineBytes = 128;
+
+/// Begin to bring the line at `place` into the L2 cache, and wait for nothing.
+__device__ inline void fetch_ahead([[maybe_unused]] const void* place) {
+#ifdef __CUDA_ARCH__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
+#endif
+}
 
 template <typename scalar_t, typename index_t, int width>
 __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
                             const scalar_t* __restrict__ left, const scalar_t* __restrict__ right,
-                            scalar_t* __restrict__ whole) {
+                            scalar_t* __restrict__ whole, const char* next, index_t next_lines) {
+  for (index_t line = first_item<index_t>(); line < next_lines; line += item_stride<index_t>()) {
+    fetch_ahead(next + line * kLineBytes);
+  }
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
 #pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
@@ -53,7 +65,7 @@ __global__ void split_kernel(index_t rows, index_t left_columns, index_t right_c
   }
 }
 
-/// An item of forward: where it lies, and what is read for it.
+/// An item of forward: where it lies, and what is read for it. The gates are what the kernel before has made.
 template <typename scalar_t, typename index_t, int width>
 struct Item {
   index_t gate, column;
@@ -61,32 +73,38 @@ struct Item {
 };
 
 template <int width, typename scalar_t, typename index_t>
-__device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_size, const scalar_t* gates,
-                                                  const scalar_t* old_cell) {
+__device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_size, const scalar_t* old_cell) {
   const index_t state = item * width, row = state / state_size;
-  Item<scalar_t, index_t, width> result{state + 2 * row * state_size, state - row * state_size, {}, {}};
-  for (int k = 0; k < 3; ++k) result.gates[k] = load<width>(gates + result.gate + k * state_size);
-  result.cell = load<width>(old_cell + state);
-  return result;
+  return {state + 2 * row * state_size, state - row * state_size, {}, load<width>(old_cell + state)};
+}
+
+template <typename scalar_t, typename index_t, int width>
+__device__ void load_gates(Item<scalar_t, index_t, width>& item, index_t state_size, const scalar_t* gates) {
+  for (int k = 0; k < 3; ++k) item.gates[k] = load<width>(gates + item.gate + k * state_size);
 }
 
 /// A thread asks for its next item before it works on the one that it has: there is about as much arithmetic as there
 /// is waiting, and neither has to wait for the other.
-template <typename scalar_t, typename index_t, int width>
+template <typename scalar_t, typename index_t, int width, bool adds_bias>
 __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
     forward_kernel(index_t batch, index_t state_size, scalar_t* gates, const scalar_t* bias, bool wants_gates,
                    const scalar_t* old_cell, scalar_t* new_h, scalar_t* new_cell) {
   using real = compute_t<scalar_t>;
-  wait_for_previous();
   const index_t items = batch * state_size / width, step = item_stride<index_t>();
   index_t item = first_item<index_t>();
   if (item >= items) return;
-  auto next = item_at<width>(item, state_size, gates, old_cell);
+  auto next = item_at<width>(item, state_size, old_cell);
+  for (int k = 0; k < 3 && adds_bias; ++k) fetch_ahead(bias + next.column + k * state_size);
+  wait_for_previous();
+  load_gates(next, state_size, gates);
 #pragma unroll 1
   for (; item < items; item += step) {
     auto own = next;
-    if (item + step < items) next = item_at<width>(item + step, state_size, gates, old_cell);
-    for (int k = 0; k < 3 && bias != nullptr; ++k) {
+    if (item + step < items) {
+      next = item_at<width>(item + step, state_size, old_cell);
+      load_gates(next, state_size, gates);
+    }
+    for (int k = 0; k < 3 && adds_bias; ++k) {
       const auto b = load<width>(bias + own.column + k * state_size);
       for (int lane = 0; lane < width; ++lane) {
         own.gates[k].lane[lane] = static_cast<real>(own.gates[k].lane[lane]) + static_cast<real>(b.lane[lane]);
@@ -99,7 +117,7 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
       h.lane[lane] = cell.new_h;
       c.lane[lane] = cell.new_cell;
     }
-    for (int k = 0; k < 3 && wants_gates; ++k) store(gates + own.gate + k * state_size, own.gates[k]);
+    for (int k = 0; k < 3 && adds_bias && wants_gates; ++k) store(gates + own.gate + k * state_size, own.gates[k]);
     store(new_h + item * width, h);
     store(new_cell + item * width, c);
   }
@@ -188,15 +206,30 @@ void for_instance(ScalarType dtype, int64_t elements, std::initializer_list<int6
   });
 }
 
+/// Bytes of the GPU's L2 cache; 0 where nothing is fetched ahead.
+static int64_t l2_bytes() {
+#if defined(CUDA_EMULATED) || defined(__HIPCC__)
+  return 0;
+#else
+  int device = 0, bytes = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device);
+  return bytes;
+#endif
+}
+
 void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* left,
-                 const void* right, void* whole, void* stream) {
+                 const void* right, void* whole, const void* next, int64_t next_bytes, void* stream) {
   const int64_t elements = rows * (left_columns + right_columns);
+  // Few elements leave the memory idle, and half of the cache may be filled meanwhile.
+  const int64_t lines = elements < kFew ? std::min(next_bytes, l2_bytes() / 2) / kLineBytes : 0;
   for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
                [&]<typename scalar_t, typename index_t, int width>() {
                  launch("join_kernel", join_kernel<scalar_t, index_t, width>, elements / width, stream,
                         static_cast<index_t>(rows), static_cast<index_t>(left_columns),
                         static_cast<index_t>(right_columns), static_cast<const scalar_t*>(left),
-                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole));
+                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole),
+                        static_cast<const char*>(next), static_cast<index_t>(lines));
                });
 }
 
@@ -219,10 +252,11 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
                [&]<typename scalar_t, typename index_t, int width>() {
                  constexpr int own = kForwardWidth<scalar_t, width>;
                  const int64_t at_once = kMultiprocessors * kForwardBlocks<scalar_t> * kBlockSize;
-                 launch_early("forward_kernel", forward_kernel<scalar_t, index_t, own>,
-                              std::min(elements / own, at_once), stream, static_cast<index_t>(sizes.batch),
-                              static_cast<index_t>(sizes.state_size), static_cast<scalar_t*>(gates),
-                              static_cast<const scalar_t*>(bias), wants_gates && bias != nullptr,
+                 const auto kernel = bias == nullptr ? forward_kernel<scalar_t, index_t, own, false>
+                                                     : forward_kernel<scalar_t, index_t, own, true>;
+                 launch_early("forward_kernel", kernel, std::min(elements / own, at_once), stream,
+                              static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
+                              static_cast<scalar_t*>(gates), static_cast<const scalar_t*>(bias), wants_gates,
                               static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
                               static_cast<scalar_t*>(new_cell));
                });
