@@ -29,13 +29,11 @@ static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
   return {input.size(0), input.size(1), old_h.size(1)};
 }
 
-/// [old_h, input], which is multiplied by `next` after it where that is given.
-static Tensor joined(const Tensor& old_h, const Tensor& input, const Tensor& next = {}) {
+/// [old_h, input]
+static Tensor joined(const Tensor& old_h, const Tensor& input) {
   const Tensor whole = at::empty({input.size(0), old_h.size(1) + input.size(1)}, input.options());
-  const bool is_dense = next.defined() && next.is_contiguous();
   launch_join(input.scalar_type(), input.size(0), old_h.size(1), input.size(1), old_h.const_data_ptr(),
-              input.const_data_ptr(), whole.mutable_data_ptr(), is_dense ? next.const_data_ptr() : nullptr,
-              is_dense ? static_cast<int64_t>(next.nbytes()) : 0, current_stream(input));
+              input.const_data_ptr(), whole.mutable_data_ptr(), current_stream(input));
   return whole;
 }
 
@@ -62,7 +60,7 @@ static std::tuple<Tensor, Tensor, Tensor> cell_forward(const Tensor& input, cons
     return {new_h, new_cell, gates};
   }
   const bool with_bias = is_of_halves(x);
-  const Tensor whole = joined(h, x, weights);
+  const Tensor whole = joined(h, x);
   const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
   launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(), wants_gates,
                       cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(), stream);

@@ -24,23 +24,11 @@ constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
 constexpr int64_t kMultiprocessors = 132;
 /// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
 constexpr int64_t kFew = 1 << 19;
-/// Bytes that are brought into the L2 cache at a time.
-constexpr int64_t kLineBytes = 128;
-
-/// Begin to bring the line at `place` into the L2 cache, and wait for nothing.
-__device__ inline void fetch_ahead([[maybe_unused]] const void* place) {
-#ifdef __CUDA_ARCH__
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(place));
-#endif
-}
 
 template <typename scalar_t, typename index_t, int width>
 __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
                             const scalar_t* __restrict__ left, const scalar_t* __restrict__ right,
-                            scalar_t* __restrict__ whole, const char* next, index_t next_lines) {
-  for (index_t line = first_item<index_t>(); line < next_lines; line += item_stride<index_t>()) {
-    fetch_ahead(next + line * kLineBytes);
-  }
+                            scalar_t* __restrict__ whole) {
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
 #pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
@@ -93,8 +81,8 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
   const index_t items = batch * state_size / width, step = item_stride<index_t>();
   index_t item = first_item<index_t>();
   if (item >= items) return;
+  // old_cell is there: the rows were joined for the product, by a launch that waited for all before it.
   auto next = item_at<width>(item, state_size, old_cell);
-  for (int k = 0; k < 3 && adds_bias; ++k) fetch_ahead(bias + next.column + k * state_size);
   wait_for_previous();
   load_gates(next, state_size, gates);
 #pragma unroll 1
@@ -206,30 +194,15 @@ void for_instance(ScalarType dtype, int64_t elements, std::initializer_list<int6
   });
 }
 
-/// Bytes of the GPU's L2 cache; 0 where nothing is fetched ahead.
-static int64_t l2_bytes() {
-#if defined(CUDA_EMULATED) || defined(__HIPCC__)
-  return 0;
-#else
-  int device = 0, bytes = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device);
-  return bytes;
-#endif
-}
-
 void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* left,
-                 const void* right, void* whole, const void* next, int64_t next_bytes, void* stream) {
+                 const void* right, void* whole, void* stream) {
   const int64_t elements = rows * (left_columns + right_columns);
-  // Few elements leave the memory idle, and half of the cache may be filled meanwhile.
-  const int64_t lines = elements < kFew ? std::min(next_bytes, l2_bytes() / 2) / kLineBytes : 0;
   for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
                [&]<typename scalar_t, typename index_t, int width>() {
                  launch("join_kernel", join_kernel<scalar_t, index_t, width>, elements / width, stream,
                         static_cast<index_t>(rows), static_cast<index_t>(left_columns),
                         static_cast<index_t>(right_columns), static_cast<const scalar_t*>(left),
-                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole),
-                        static_cast<const char*>(next), static_cast<index_t>(lines));
+                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole));
                });
 }
 

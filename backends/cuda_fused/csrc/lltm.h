@@ -20,10 +20,9 @@ struct LltmSizes {
 
 // lltm.cu: around products that PyTorch makes.
 
-/// whole = [left, right], row by row. Of what the kernel behind it reads, `next_bytes` at `next` may be brought into
-/// the cache meanwhile.
+/// whole = [left, right], row by row.
 void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* left,
-                 const void* right, void* whole, const void* next, int64_t next_bytes, void* stream);
+                 const void* right, void* whole, void* stream);
 
 /// [left, right] = whole, row by row.
 void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* whole,
