@@ -38,8 +38,8 @@ def test_the_schema_is_one(file: Path, version: int) -> None:
     assert found["properties"]["schema"]["const"] == version
 
 
-#: What is committed of the GPU, and a report of the CPU, by its file. The samples of the gate's study are read by nothing
-#: but the study, and held by the table that it draws (tests/meta/gate/test_study.py).
+#: What is committed of the GPU, and a report of the CPU, by its file. The samples of the gate's study are read by the
+#: study alone, and held by the table that it draws (tests/meta/gate/test_study.py).
 COMMITTED = {
     path: json.loads(path.read_text())
     for path in sorted([CPU, *(RESULTS / "nvidia-h200").glob("*.json")])
