@@ -33,6 +33,7 @@ from harness.record import Record, plan_of
 from harness.recorder import Recorder
 from harness.report import jsonable
 from harness.subject import told
+from spec.contract import DTYPES
 
 gpus.take_turns()  # before anything asks CUDA
 all_properties()  # imports them, so that they are bound with the rest
@@ -177,7 +178,9 @@ def _cells_of(report: pytest.TestReport) -> list[Cell]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
-    found = _slots(_selection(metafunc.config))
+    # By dtype: the first groups are those of float32, which take longest, and each is another operator's: so workers do
+    # not begin by waiting for the same build.
+    found = sorted(_slots(_selection(metafunc.config)), key=lambda slot: DTYPES.index(slot.dtype))
     property = all_properties().get(metafunc.function.__name__.removeprefix("test_").replace("_", "-"))
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
