@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -78,6 +79,9 @@ class _Config:
 @dataclass(frozen=True)
 class _Item:
     name: str
+
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        return iter(())
 
 
 def _collected(shard: str, done: frozenset[str] = frozenset()) -> list[str]:

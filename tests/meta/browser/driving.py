@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("selenium", reason="needs selenium, which `pip install --group browser` brings")
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -30,7 +31,9 @@ Open = Callable[..., Driver]
 
 
 def until(driver: Driver, condition: Callable[[Driver], Any]) -> Any:
-    return WebDriverWait(driver, 20, poll_frequency=0.05).until(condition)
+    """What the condition gives once it holds. An element that the page has replaced meanwhile is looked for again."""
+    replaced = [StaleElementReferenceException]
+    return WebDriverWait(driver, 20, poll_frequency=0.05, ignored_exceptions=replaced).until(condition)
 
 
 def one(driver: Driver, selector: str) -> Any:
