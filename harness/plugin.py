@@ -36,7 +36,7 @@ from harness.subject import told
 from spec.contract import DTYPES
 
 gpus.take_turns()  # before anything asks CUDA
-all_properties()  # imports them, so that they are bound with the rest
+_PROPERTIES = all_properties()  # imports them, so that they are bound with the rest
 court.bind()
 
 _CELL = "conformance-cell"
@@ -181,7 +181,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # By dtype: the first groups are those of float32, which take longest, and each is another operator's: so workers do
     # not begin by waiting for the same build.
     found = sorted(_slots(_selection(metafunc.config)), key=lambda slot: DTYPES.index(slot.dtype))
-    property = all_properties().get(metafunc.function.__name__.removeprefix("test_").replace("_", "-"))
+    property = _PROPERTIES.get(metafunc.function.__name__.removeprefix("test_").replace("_", "-"))
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))

@@ -1,9 +1,11 @@
 // All of the LLTM operator but the two functions that compute, once for the compiled backends: argument checks,
 // autograd, double backward, Meta kernels and registration.
 //
-//   lltm            what users call. Differentiable, twice too. Below autograd a backend may have its own for its
-//   device lltm_forward    (new_h, new_cell, gates) lltm_backward   the gradients that are wanted, in the order of the
-//   inputs
+//   lltm            what users call. Differentiable, twice too
+//   lltm_forward    (new_h, new_cell, gates)
+//   lltm_backward   the gradients that are wanted, in the order of the inputs
+//
+// Below autograd `lltm` is `lltm_forward` without the gates; a backend may register something better for its device.
 //
 // Between forward and backward only `gates`, the pre-activations, are kept besides the inputs.
 //
