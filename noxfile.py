@@ -1,4 +1,4 @@
-"""The menu. `nox -l` lists it; options after `--` reach pytest: `nox -s cpu -- --backend aten-cpp -k sizes`.
+"""The menu. `nox -l` lists it; options after `--` reach pytest: `nox -s "cpu(float32)" -- --backend aten-cpp -k sizes`.
 
 All sessions share one environment, .nox/shared, so that torch is installed once. With `nox --no-venv` they use the
 packages of the interpreter that runs nox, which is how a machine without a network works.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,10 +36,21 @@ def prepare(session: nox.Session) -> str:
     wanted = "".join(Path(name).read_text() for name in ("pyproject.toml", "constraints.txt"))
     digest = hashlib.sha256(wanted.encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
+        session.log("first run: a virtual environment in .nox/shared, a minute or two; later runs reuse it")
         session.run("python", "-m", "venv", str(SHARED))
-        session.log("installing torch and the tools into .nox/shared; the first time takes a minute or more")
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        session.run(*install, "-c", "constraints.txt", "-e", ".", *GROUPS, external=True)
+        install = [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-c",
+            "constraints.txt",
+        ]
+        for what, packages in (("torch, 200 MB", ["torch"]), ("the project and its tools", ["-e", ".", *GROUPS])):
+            session.log(f"installing {what}")
+            session.run(*install, *packages, external=True)
         stamp.write_text(digest)
     return str(python)
 
@@ -64,39 +76,60 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
-def cpu(session: nox.Session) -> None:
-    """Every backend that runs on the CPU."""
-    judge(session, "cpu", "--device", "cpu")
+@nox.parametrize("dtype", DTYPES, ids=DTYPES)
+def cpu(session: nox.Session, dtype: str) -> None:
+    """Every backend that runs on the CPU, one dtype a session."""
+    judge(session, f"cpu-{dtype}", "--device", "cpu", "--dtype", dtype)
 
 
 @nox.session
-def emulated(session: nox.Session) -> None:
-    """The CUDA sources, compiled by the host compiler and run thread by thread on the CPU."""
-    judge(session, "emulated", "--device", "cuda-emulated")
+@nox.parametrize("dtype", DTYPES, ids=DTYPES)
+def emulated(session: nox.Session, dtype: str) -> None:
+    """The CUDA sources, compiled by the host compiler and run thread by thread on the CPU, one dtype a session."""
+    judge(session, f"emulated-{dtype}", "--device", "cuda-emulated", "--dtype", dtype)
 
 
 @nox.session
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
 def gpu(session: nox.Session, dtype: str) -> None:
     """Every backend that runs on CUDA, one dtype a session; fails where there is no CUDA device."""
-    python = prepare(session)
-    question = "import torch; print(torch.cuda.is_available())"
-    there = session.run(python, "-c", question, silent=True, external=True)
-    if "True" not in str(there):
+    if not has_cuda(session):
         session.error("no CUDA device that torch can use on this machine; `nox -s emulated` runs the same sources")
     judge(session, f"gpu-{dtype}", "--device", "cuda", "--dtype", dtype)
+
+
+def has_cuda(session: nox.Session) -> bool:
+    """Whether torch can use a CUDA device on this machine."""
+    question = "import torch; print(torch.cuda.is_available())"
+    return "True" in str(session.run(prepare(session), "-c", question, silent=True, external=True))
+
+
+@nox.session
+@nox.parametrize("dtype", DTYPES, ids=DTYPES)
+@nox.parametrize("device", ["cpu", "cuda"], ids=["cpu", "cuda"])
+def benchmark(session: nox.Session, device: str, dtype: str) -> None:
+    """The pytest-benchmark suite: backends side by side; takes its options, `-- --benchmark-autosave` for example."""
+    if device == "cuda" and not has_cuda(session):
+        session.skip("no CUDA device that torch can use on this machine")
+    place = ["--device", device, "--dtype", dtype]
+    run(session, "python", "-m", "pytest", "tests/benchmarks", "-q", "--no-header", *place, *session.posargs)
+
+
+def tests_of(*properties: str) -> list[str]:
+    """The conformance tests of these properties."""
+    return [f"{SUITE}/test_properties.py::test_{name}" for name in properties]
 
 
 @nox.session
 def gradcheck(session: nox.Session) -> None:
     """First and second derivatives alone, with their report."""
-    judge(session, "gradcheck", f"{SUITE}/test_gradcheck.py", f"{SUITE}/test_double_backward.py")
+    judge(session, "gradcheck", *tests_of("gradcheck", "double_backward"))
 
 
 @nox.session
 def parity(session: nox.Session) -> None:
     """Outputs and gradients against the reference alone, with their report."""
-    judge(session, "parity", f"{SUITE}/test_forward_parity.py", f"{SUITE}/test_vjp_parity.py")
+    judge(session, "parity", *tests_of("forward_parity", "vjp_parity"))
 
 
 @nox.session
@@ -153,8 +186,16 @@ def gate(session: nox.Session) -> None:
 def gate_study(session: nox.Session) -> None:
     """Measure the gate's false alarms and power beside other judges, and draw docs/gate.md; wants a quiet machine."""
     record = "results/cpu/gate-study.json"
-    run(session, "python", "-m", "tests.meta.study.gate", "-o", record, *session.posargs)
-    run(session, "python", "-m", "tests.meta.study.gate", "--draw", record)
+    run(session, "python", "-m", "tools.study.gate", "-o", record, *session.posargs)
+    run(session, "python", "-m", "tools.study.gate", "--draw", record)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build a wheel into dist/ whose compiled backends are inside, for the torch that is installed here."""
+    shutil.rmtree("build", ignore_errors=True)  # setuptools packs whatever an earlier build left there
+    options = ["--no-build-isolation", "--no-deps", "--wheel-dir", "dist", *session.posargs]
+    run(session, "python", "-m", "pip", "wheel", "-v", *options, ".", env={"LLTM_CONFORMANCE_PREBUILD": "1"})
 
 
 @nox.session(name="compile-cuda")
@@ -193,7 +234,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The project's own tests: the law, the court, and the conformance of the shipped backends on this machine."""
+    """The project's own tests: contracts, harness, and the conformance of the shipped backends on this machine."""
     judge(session, "tests", "tests/spec", "tests/meta", SUITE)
 
 
@@ -207,16 +248,16 @@ def controls(session: nox.Session) -> None:
 def mutation(session: nox.Session) -> None:
     """Make one token of a shipped backend wrong at a time and see that the suite notices; `-- --all` makes them all."""
     env = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}  # it forks, which CUDA and thread pools do not survive
-    run(session, "python", "-m", "tests.meta.mutation", *session.posargs, env=env)
+    run(session, "python", "-m", "tools.mutation", *session.posargs, env=env)
 
 
 @nox.session(name="method-study")
 def method_study(session: nox.Session) -> None:
     """Measure false alarms and detections of six judges, then redraw docs/method.md; some minutes of one core."""
     record = "results/cpu/method.json"
-    run(session, "python", "-m", "tests.meta.study.method", "-o", record, *session.posargs)
-    run(session, "python", "-m", "tests.meta.study.method", "--draw", record)
-    run(session, "python", "-m", "tests.meta.study.plot", record)
+    run(session, "python", "-m", "tools.study.method", "-o", record, *session.posargs)
+    run(session, "python", "-m", "tools.study.method", "--draw", record)
+    run(session, "python", "-m", "tools.study.plot", record)
 
 
 @nox.session
@@ -231,5 +272,5 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """mypy --strict on spec, harness, backends and modules."""
+    """mypy --strict on spec, harness, backends, modules and tools."""
     run(session, "mypy")

@@ -7,7 +7,7 @@ has, a file named like the operator (`lltm.py`) that sets `IMPLEMENTATION` to on
 - `CompiledOperator(...)`: sources that register `torch.ops.<namespace>.<operator>`, or
 - `MissingDependency("triton")`, where the function needs a package that is not there.
 
-A backend never compiles anything itself: `harness.build` does, so that flags, cache keys, locks and timeouts
+A backend never compiles anything itself: `harness.building.build` does, so that flags, cache keys, locks and timeouts
 stand in one place.
 """
 

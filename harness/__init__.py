@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.verification import verify
+    from harness.running.verify import verify
 
 __all__ = ["verify"]
 
@@ -18,6 +18,6 @@ def __getattr__(name: str) -> Any:
     """`verify`, imported when it is asked for: commands that judge nothing themselves start without torch."""
     if name != "verify":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from harness.verification import verify
+    from harness.running.verify import verify
 
     return verify

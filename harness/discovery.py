@@ -7,26 +7,27 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 import backends
 import spec
 from backends.base import CUDA, DEVICES, Backend, Implementation
-from harness import build
+from harness.building import build
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
-from harness.properties import all_properties
 from spec.contract import Operator
 
 OPERATORS_GROUP = "lltm_conformance.operators"
 BACKENDS_GROUP = "lltm_conformance.backends"
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,6 @@ def _backend(package: ModuleType, name: str) -> FoundBackend:
     found = getattr(package, "BACKEND", None)
     if not isinstance(found, Backend):
         raise Broken(f"{package.__file__} has BACKEND = {found!r}, but should set BACKEND = Backend(...)")
-    for declaration in found.declared:
-        if declaration.property not in all_properties():
-            raise UnknownName(f"property in a declaration of {name}", declaration.property, all_properties())
     return FoundBackend(name, found, package)
 
 
@@ -165,17 +163,17 @@ def all_backends(paths: tuple[Path, ...] = ()) -> dict[str, FoundBackend]:
 
 def operator(name: str, paths: tuple[Path, ...] = ()) -> Operator:
     """The operator of that name. Raises UnknownName."""
-    known = operators(paths)
-    if name not in known:
-        raise UnknownName("operator", name, known)
-    return known[name]
+    return _named("operator", name, operators(paths))
 
 
 def backend(name: str, paths: tuple[Path, ...] = ()) -> FoundBackend:
     """The backend of that name. Raises UnknownName."""
-    known = all_backends(paths)
+    return _named("backend", name, all_backends(paths))
+
+
+def _named(kind: str, name: str, known: Mapping[str, _Found]) -> _Found:
     if name not in known:
-        raise UnknownName("backend", name, known)
+        raise UnknownName(kind, name, known)
     return known[name]
 
 
@@ -189,7 +187,7 @@ def require_device(device: str) -> None:
 
 def load_function(operator: str, backend: str, device: str) -> Callable[..., Any]:
     """The function of a shipped backend, built if need be. Raises UnknownName, Unavailable or Broken."""
-    found = _find_backend(backend)
+    found = _named("backend", backend, all_backends())
     require_device(device)
     if device not in found.backend.devices:
         raise Unavailable(f"backend {backend!r} runs on {', '.join(found.backend.devices)}, not on {device!r}")
@@ -198,9 +196,6 @@ def load_function(operator: str, backend: str, device: str) -> Callable[..., Any
         why = found.backend.absent.get(operator)
         raise Unavailable(f"backend {backend!r} has no {operator!r}{f': {why}' if why else ''}")
     return build.load(implementation, device)
-
-
-_find_backend = backend
 
 
 @dataclass(frozen=True)
@@ -240,7 +235,4 @@ def candidate(text: str) -> Candidate:
     declared = getattr(module, "DECLARED", {})
     if not (isinstance(declared, dict) and all(isinstance(x, str) and x for pair in declared.items() for x in pair)):
         raise UsageError(f"{where}: DECLARED was {declared!r}, but should be a dict of property name to reason")
-    for name in declared:
-        if name not in all_properties():
-            raise UnknownName(f"property in DECLARED of {where}", name, all_properties())
     return Candidate(operator_name, attribute, function, declared, f"{operator_name}={where}:{attribute}")

@@ -9,7 +9,8 @@ end the run with a sentence; the others become a cell of the report, and the run
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class HarnessError(Exception):
@@ -43,13 +44,26 @@ class Broken(HarnessError):
 
 
 class Failure(HarnessError):
-    """A candidate broke the contract. The message reads «X, but should be Y [operator(case)]».
+    """An implementation broke the contract. The message reads «X, but should be Y [operator(case)]».
 
-    `scenario` is the call that shows it, where one call does; `script` shows it, where a scenario cannot.
+    `figures` are numbers for the report: `worst` where an error exceeded its allowance, `reproducer` where a script
+    shows the failure alone. `tensor` names the output or gradient that was wrong.
     """
 
-    scenario: object = None
-    script: str = ""
+    def __init__(self, message: str, *, figures: Mapping[str, Any] | None = None, tensor: str = "") -> None:
+        super().__init__(message)
+        self.figures = dict(figures or {})
+        self.tensor = tensor
+
+    def prefixed(self, words: str) -> Failure:
+        """The same failure in other circumstances, which `words` name; its reproducer would not show those."""
+        figures = {name: value for name, value in self.figures.items() if name != "reproducer"}
+        return Failure(f"{words}{self}", figures=figures, tensor=self.tensor)
+
+    def adding(self, sentence: str = "", **figures: Any) -> Failure:
+        """The same failure with one more line of explanation and more figures."""
+        message = f"{self}\n  - {sentence}" if sentence else str(self)
+        return Failure(message, figures={**self.figures, **figures}, tensor=self.tensor)
 
 
 class NoEvidence(HarnessError):

@@ -5,21 +5,23 @@ from __future__ import annotations
 import sys
 
 from harness.errors import Failure
-from harness.options import Selection, slots
-from harness.parity import Tally
-from harness.scenario import Scenario
+from harness.fuzzing.calls import HostileCall
+from harness.fuzzing.outcome import judge_call
+from harness.judging.scenario import Scenario
+from harness.judging.tally import Tally
+from harness.running.selection import Selection, slots
 
 
 def replay(
     operator: str,
     device: str,
     dtype: str,
-    scenario: Scenario,
+    scenario: Scenario | HostileCall,
     backend: str | None = None,
     candidate: str | None = None,
     form: str = "",
 ) -> None:
-    """Call one implementation with one scenario; print what is wrong and exit with 1, or say that it holds.
+    """Call one implementation with one scenario; print what is wrong and exit with 1, or print how it came out.
 
     `backend` is the name of one, or `candidate` is as for `--candidate`; `form` is a form of the operator.
     Raises UnknownName, Unavailable, Broken.
@@ -35,8 +37,12 @@ def replay(
     subject = slot.subject()
     subject = subject.in_form(subject.operator.in_form(form) if form else subject.operator)
     try:
-        Tally(subject).run(scenario)
+        if isinstance(scenario, Scenario):
+            Tally(subject).run(scenario)
+            outcome = "holds"
+        else:
+            outcome = judge_call(subject, scenario)
     except Failure as failure:
         print(failure)
         sys.exit(1)
-    print(f"holds: {scenario.describe(subject.operator)}")
+    print(f"{outcome}: {scenario.describe(subject.operator)}")

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.subject import Subject
+from harness.judging.scenario import Scenario
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 from spec.contract import FORWARD_AND_BACKWARD, Case
 
 #: Above so many operations in products, or bytes, the court's seventeen evaluations in float64 would take minutes.

@@ -12,25 +12,25 @@ from typing import Any
 import torch
 
 from backends.base import CPU, CUDA, Peer
-from harness import environment
 from harness.bench import correctness, products, rounds
 from harness.bench.products import FLOOR, PRODUCTS_ALONE, is_backend
 from harness.bench.record import KIND, SCHEMA, Row, find
 from harness.discovery import FoundBackend
 from harness.errors import Broken, Failure, HarnessError, Unavailable
+from harness.judging.scenario import Scenario, realise
+from harness.judging.subject import Subject, one_line
 from harness.measuring import ceilings, clocks, memory, work
 from harness.measuring.processors import pinned
 from harness.measuring.work import Work
-from harness.options import Slot
-from harness.scenario import Scenario, realise
-from harness.subject import Subject, told
+from harness.running import environment
+from harness.running.selection import Slot
 from spec.contract import PHASES, Case, Operator
 
 #: What every row is compared with, besides peers, where it is there.
 REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE, FLOOR)
 
-#: How the reason begins for which a backend that returns something wrong has no row.
-WRONG = "wrong"
+#: Why a backend has no row: it returned something wrong, or it could not be timed here.
+WRONG, NOT_TIMED = "wrong", "not-timed"
 
 Say = Callable[[str], None]
 Keep = Callable[[dict[str, Any]], None]
@@ -127,7 +127,7 @@ class _Place:
             "threads": self.threads,
         }
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         case, threads = self.case.name if self.case else "", f", threads: {self.threads}" if self.threads else ""
         return f"{self.operator.name} {case} {self.device} {self.dtype_name}{threads}"
 
@@ -156,7 +156,7 @@ class _Bench:
         for case in here.operator.cases:
             if "benchmark" in case.tags and case.name in (self.settings.cases or (case.name,)):
                 place = replace(here, case=case)
-                self.say(place.told())
+                self.say(place.in_words())
                 self._case(place, case, subjects, peers)
 
     def _case(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> None:
@@ -177,7 +177,7 @@ class _Bench:
         try:
             correctness.check(subject, case)
         except Failure as error:
-            self._miss(here, subject.backend, f"{WRONG} {when} timing: {error}")
+            self._miss(here, subject.backend, f"wrong {when} timing: {error}", WRONG)
             return False
         return True
 
@@ -205,7 +205,7 @@ class _Bench:
                     self._try(made, here.clock)
                     found[backend] = made
             except (HarnessError, clocks.NotCapturable, RuntimeError) as error:
-                self._miss(here, backend, str(error) if isinstance(error, HarnessError) else told(error))
+                self._miss(here, backend, str(error) if isinstance(error, HarnessError) else one_line(error))
         return found
 
     def _try(self, made: Work, clock: str) -> None:
@@ -254,8 +254,8 @@ class _Bench:
             self.ceilings.append(found)
         return found
 
-    def _miss(self, here: _Place, backend: str, reason: str) -> None:
-        self.missing.append({**here.row(backend), "reason": reason})
+    def _miss(self, here: _Place, backend: str, reason: str, status: str = NOT_TIMED) -> None:
+        self.missing.append({**here.row(backend), "status": status, "reason": reason})
 
 
 def _ring(operator: Operator, case: Case, device: str, dtype: torch.dtype) -> _Ring:

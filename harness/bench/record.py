@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness import documents
 from harness.errors import UsageError
-from harness.schema import breaches
+from harness.report import strict_json
+from harness.report.atomic_write import write_atomically
+from harness.report.schema import breaches
 
 FILE = Path(__file__).with_name("bench.schema.json")
 KIND, SCHEMA = "bench", 1
@@ -19,21 +19,8 @@ GROUP = ("operator", "device", "dtype", "case", "phase", "clock", "threads")
 
 
 def write(record: dict[str, Any], path: Path) -> None:
-    """Write a record as JSON, a list of numbers to a line."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(written(record), encoding="utf-8")
-
-
-def written(record: dict[str, Any]) -> str:
-    """The document: a row of the record is a line, so that a change of one is seen as such."""
-    lines = []
-    for key, value in record.items():
-        if isinstance(value, list):
-            entries = ",\n".join(f"  {json.dumps(entry, allow_nan=False)}" for entry in value)
-            lines.append(f" {json.dumps(key)}: [{chr(10) + entries + chr(10) + ' ' if value else ''}]")
-        else:
-            lines.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    """Write a record as JSON, a row to a line."""
+    write_atomically(path, strict_json.written(record))
 
 
 def read(path: Path, kind: str = KIND, option: str = "") -> dict[str, Any]:
@@ -48,13 +35,13 @@ def read(path: Path, kind: str = KIND, option: str = "") -> dict[str, Any]:
 
 
 def _read(path: Path, kind: str) -> dict[str, Any]:
-    record = documents.load(path, f"there is no record {path}; `python -m harness {kind} -o {path}` writes one")
+    record = strict_json.load(path, f"there is no record {path}; `python -m harness {kind} -o {path}` writes one")
     found = (record.get("kind"), record.get("schema")) if isinstance(record, dict) else type(record).__name__
     if found != (kind, SCHEMA):
         raise UsageError(f"{path} was {found!r}, but should be a record of kind {kind!r}, version {SCHEMA}")
     wrong = breaches(record, FILE) if kind == KIND else []
     if wrong:
-        raise UsageError(f"{path} is no bench record of this suite: {documents.told(wrong)}")
+        raise UsageError(f"{path} is no bench record of this suite: {strict_json.first_three(wrong)}")
     return dict(record)
 
 

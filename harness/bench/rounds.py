@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.gate.statistics import resampled_medians
+from harness.bench.resampling import resampled_medians
 from harness.measuring.clocks import Clock, calls_for
 from harness.measuring.work import Work
 

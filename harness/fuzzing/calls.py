@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from harness.fuzzing.spoiling import SPOILINGS, spoil
-from harness.scenario import Scenario, realise
-from harness.subject import Subject
+from harness.judging.scenario import Scenario, realise
+from harness.judging.subject import Subject
 from spec.contract import Operator
 
 #: Sizes of the right call that is spoilt: small, as a wrong size must be near a right one to get far.

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.compare import SAME, compare
 from harness.errors import Failure
 from harness.fuzzing.calls import HostileCall
-from harness.oracle import expected_of
-from harness.scenario import Call
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.compare import SAME, compare
+from harness.judging.oracle import expected_of
+from harness.judging.scenario import Call
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from spec.contract import DTYPES, Operator, Sizes
 
 #: How a call came out, as the figures of a cell count it.
@@ -46,7 +46,7 @@ def judge_call(subject: Subject, call: HostileCall) -> str:
 
 
 def _hold_clean(operator: Operator, call: HostileCall, values: Sequence[Any], error: BaseException, where: str) -> None:
-    was = f"a hostile call raised {told(error)}"
+    was = f"a hostile call raised {one_line(error)}"
     if not isinstance(error, _CLEAN):
         names = ", ".join(kind.__name__ for kind in _CLEAN)
         raise Failure(f"{was}, but should raise one of {names} {where}")

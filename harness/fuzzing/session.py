@@ -6,11 +6,10 @@ takes hypothesis with it; the call is known all the same, since it is written do
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,21 @@ from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from backends.base import CompiledOperator
-from harness import judge as court
 from harness.discovery import FoundBackend
-from harness.drawing import PLAN
 from harness.errors import Failure, HarnessError, UsageError
 from harness.fuzzing.calls import HostileCall, hostile_calls
 from harness.fuzzing.outcome import judge_call
 from harness.fuzzing.spoiling import Impossible
-from harness.isolation import Isolation, Limits
-from harness.judge import NO_EVIDENCE, Cell, Property
-from harness.options import Selection, Slot, slots
-from harness.report import Report
-from harness.subject import Subject
+from harness.judging import judge as judging
+from harness.judging import traced
+from harness.judging.property import Property
+from harness.judging.reproducer import script
+from harness.judging.subject import Subject
+from harness.report.cell import NO_EVIDENCE, Cell
+from harness.report.report import Report
+from harness.running import environment, suite
+from harness.running.isolation import Isolation, Limits
+from harness.running.selection import Selection, Slot, slots
 
 #: Calls that hypothesis draws at a time, between two looks at the clock.
 _TURN = 50
@@ -37,30 +39,42 @@ _TURN = 50
 _GRACE = 300.0
 
 
-def check(subject: Subject) -> dict[str, Any]:
-    """Draw hostile calls until the time is used: how many, and how they came out."""
-    came_out: Counter[str] = Counter()
-    end = time.monotonic() + PLAN.seconds
-    turn = 0
-    while turn == 0 or time.monotonic() < end:
-        _draw(subject, PLAN.seed + turn, min(PLAN.examples, _TURN), came_out)
-        turn += 1
-    return {"calls": came_out.total(), "came out": dict(came_out), "seed": PLAN.seed}
+NAME = "hostile-calls"
 
 
-FUZZ = Property(
-    "hostile-calls", "whatever is passed is refused cleanly or answered rightly, and nothing crashes", check
-)
+@dataclass(frozen=True)
+class Fuzzing:
+    """The check of hostile calls: for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed."""
+
+    seconds: float = 0.0
+    seed: int = 0
+    examples: int = _TURN
+    folder: str = ""
+
+    def __call__(self, subject: Subject) -> dict[str, Any]:
+        """Draw hostile calls until the time is used: how many, and how they came out."""
+        came_out: Counter[str] = Counter()
+        end = time.monotonic() + self.seconds
+        turn = 0
+        while turn == 0 or time.monotonic() < end:
+            _draw(subject, self.seed + turn, self.examples, self.folder, came_out)
+            turn += 1
+        return {"calls": came_out.total(), "came out": dict(came_out), "seed": self.seed}
+
+    @property
+    def property(self) -> Property:
+        """What is judged."""
+        return Property(NAME, "whatever is passed is refused cleanly or answered rightly, and nothing crashes", self)
 
 
-def _draw(subject: Subject, first: int, examples: int, came_out: Counter[str]) -> None:
+def _draw(subject: Subject, first: int, examples: int, folder: str, came_out: Counter[str]) -> None:
     failed: list[HostileCall] = []
 
     @seed(first)
     @settings(
         max_examples=examples,
         deadline=None,
-        database=DirectoryBasedExampleDatabase(PLAN.folder) if PLAN.folder else None,
+        database=DirectoryBasedExampleDatabase(folder) if folder else None,
         print_blob=False,
         report_multiple_bugs=False,
         phases=(Phase.reuse, Phase.generate, Phase.shrink),
@@ -68,7 +82,8 @@ def _draw(subject: Subject, first: int, examples: int, came_out: Counter[str]) -
     )
     @given(hostile_calls(subject.operator))
     def run(call: HostileCall) -> None:
-        _write_down(subject, call)
+        words = call.describe(subject.operator)
+        traced.write_down(words, script(subject, call, words))
         try:
             came_out[judge_call(subject, call)] += 1
         except Impossible:
@@ -80,47 +95,7 @@ def _draw(subject: Subject, first: int, examples: int, came_out: Counter[str]) -
     try:
         run()
     except Failure as failure:
-        failure.script = script(subject, failed[-1])
-        raise
-
-
-def _write_down(subject: Subject, call: HostileCall) -> None:
-    if PLAN.trace:
-        Path(PLAN.trace).write_text(f"{call.describe(subject.operator)}\n{script(subject, call)}")
-
-
-def script(subject: Subject, call: HostileCall) -> str:
-    """A Python script that makes the call again, alone."""
-    who = "candidate" if subject.source else "backend"
-    form = f"    form={subject.operator.form!r},\n" if subject.operator.form else ""
-    return (
-        "from harness.fuzzing.calls import HostileCall\nfrom harness.fuzzing.session import replay\n\n"
-        f"call = {call!r}\n"
-        f"replay(\n    operator={subject.operator.name!r},\n{form}    {who}={subject.source or subject.backend!r},\n"
-        f"    device={subject.device!r},\n    dtype={subject.dtype_name!r},\n    call=call,\n)\n"
-    )
-
-
-def replay(
-    operator: str,
-    device: str,
-    dtype: str,
-    call: HostileCall,
-    backend: str | None = None,
-    candidate: str | None = None,
-    form: str = "",
-) -> None:
-    """Make one call again; print what is wrong and exit with 1, or say how it came out."""
-    place = Selection(operators=(operator,), devices=(device,), dtypes=(dtype,))
-    backends, candidates = (backend,) if backend else (), (candidate,) if candidate else ()
-    (slot,) = slots(replace(place, backends=backends, candidates=candidates))
-    subject = slot.subject()
-    subject = subject.in_form(subject.operator.in_form(form) if form else subject.operator)
-    try:
-        print(f"{judge_call(subject, call)}: {call.describe(subject.operator)}")
-    except Failure as failure:
-        print(failure)
-        sys.exit(1)
+        raise failure.adding(reproducer=script(subject, failed[-1], str(failure))) from failure
 
 
 def chosen(selection: Selection) -> list[Slot]:
@@ -142,12 +117,12 @@ def _is_wanted(slot: Slot, selection: Selection) -> bool:
 def run(selection: Selection, seconds: float, first: int, folder: Path | None) -> Report:
     """Fuzz each place for its share of `seconds`; a finding costs one process. Raises UsageError."""
     found = chosen(selection)
-    court.bind()
+    judging.bind()
     share = seconds / len(found)
-    PLAN.seconds, PLAN.examples, PLAN.seed, PLAN.folder = share, _TURN, first, str(folder) if folder else ""
-    isolation = Isolation(replace(selection), Limits(seconds=share + _GRACE))
+    fuzzing = Fuzzing(share, first, folder=str(folder) if folder else "")
+    isolation = Isolation(selection, Limits(seconds=share + _GRACE), (fuzzing.property,))
     try:
-        return Report.of(_cells(found, isolation))
+        return Report.of(_cells(found, isolation), environment.describe(), suite.describe())
     finally:
         isolation.stop()
 
@@ -156,9 +131,9 @@ def _cells(found: Sequence[Slot], isolation: Isolation) -> list[Cell]:
     cells = []
     for slot in found:
         try:
-            cell = isolation.judge(slot, FUZZ.name)
+            cell = isolation.judge(slot, NAME)
         except HarnessError as error:
-            cell = slot.cell(FUZZ.name, NO_EVIDENCE, f"the harness itself failed: {error}")
+            cell = slot.cell(NAME, NO_EVIDENCE, f"the harness itself failed: {error}")
         print(f"{cell.verdict:>12}  {slot.id}  {cell.figures.get('calls', '')}", flush=True)
         cells.append(cell)
     return cells

@@ -22,7 +22,7 @@ from harness.errors import UsageError
 from harness.gate.matching import EXTRA, MISSING
 from harness.gate.sampling import Say
 from harness.gate.verdict import EXIT_CODES, FAILED, FASTER, INCONCLUSIVE, NOT_SLOWER, PASSED, SLOWER
-from harness.options import Selection, slots
+from harness.running.selection import Selection, slots
 
 _KEYS = ("operator", "backend", "device", "dtype", "case", "phase", "clock", "threads")
 
@@ -88,7 +88,7 @@ def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> i
     made = measurement.measure(slots(asked), settings, say)
     record.write(made, given.output)
     found = changes(rows, [row for row in made["rows"] if _wanted(row, given)], given.threshold, given.median)
-    wrong = [entry for entry in made["missing"] if entry["reason"].startswith(WRONG)]
+    wrong = [entry for entry in made["missing"] if entry["status"] == WRONG]
     table = Table(title=f"times as fast as {REFERENCE}: {given.baseline} and now", title_justify="left")
     for name in ("row", "verdict", "before", "now"):
         table.add_column(name)

@@ -22,7 +22,7 @@ from harness.gate.verdict import (
     SLOWER,
     VERDICTS,
 )
-from harness.tables import plain
+from harness.rendering.tables import plain
 
 #: A mark for each verdict, so that colour is never the only difference.
 MARKS = {SLOWER: "✗", MORE_MEMORY: "✗", BROKEN: "✗", INCONCLUSIVE: "?", FASTER: "✓", NOT_SLOWER: "✓", NOT_RUN: "-"}

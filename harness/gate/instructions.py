@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from backends.base import CPU
-from harness import build
+from harness.building import build
 from harness.errors import Unavailable
 from harness.gate.matching import name
 from harness.gate.sampling import Say

@@ -8,7 +8,7 @@ from typing import Any
 
 #: What identifies a benchmark; phase and clock are of the run, and the same in both trees.
 NAMES = ("operator", "backend", "device", "dtype", "case")
-MISSING, EXTRA, RENAMED, CHANGED = FATES = ("missing", "extra", "renamed", "changed")
+MISSING, EXTRA, RENAMED, CHANGED = ("missing", "extra", "renamed", "changed")
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.bench.resampling import Launches
 from harness.errors import Unavailable
 from harness.gate.matching import name
-from harness.gate.statistics import Launches, abba
+from harness.gate.statistics import abba
 from harness.gate.workers import Worker, WorkerFailed, workers
 
 QUESTION, SAME, PLANTED = KINDS = ("head", "same", "planted")
@@ -30,7 +31,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """How much is sampled: `pairs` quadruples a launch, in blocks of `seconds`.
 
     A block has at least TENTH calls, so that a tenth can be added to it; what takes longer than `longest` is left out,
@@ -64,7 +65,9 @@ class Samples:
         return [[abba(*quadruple) for quadruple in launch] for launch in self.quadruples[kind]]
 
 
-def sample(base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], plan: Plan, say: Say) -> dict[str, Samples]:
+def sample(
+    base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], plan: SamplingPlan, say: Say
+) -> dict[str, Samples]:
     """Samples of each benchmark by its name. What raises in a tree is its `problem`; the others go on."""
     found = {name(benchmark): Samples(benchmark) for benchmark in benchmarks}
     draw = random.Random(plan.seed)
@@ -78,7 +81,9 @@ def sample(base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], plan: P
     return found
 
 
-def _one_launch(samples: Samples, first: Worker, second: Worker, last: Worker, plan: Plan, draw: random.Random) -> None:
+def _one_launch(
+    samples: Samples, first: Worker, second: Worker, last: Worker, plan: SamplingPlan, draw: random.Random
+) -> None:
     try:
         calls = _prepared(first, samples.benchmark, plan)
     except Unavailable as error:
@@ -108,7 +113,7 @@ def _one_launch(samples: Samples, first: Worker, second: Worker, last: Worker, p
             samples.quadruples[kind].append(quadruples)
 
 
-def _prepared(worker: Worker, benchmark: dict[str, Any], plan: Plan) -> int:
+def _prepared(worker: Worker, benchmark: dict[str, Any], plan: SamplingPlan) -> int:
     """Prepare and warm; how many calls a block has. Raises Unavailable where it would take too long."""
     worker.ask("prepare", benchmark=benchmark)
     least = worker.ask("time", calls=TENTH)

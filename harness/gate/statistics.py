@@ -7,19 +7,15 @@ independent. Resampling draws launches first, and then pairs of each, and so let
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
-#: The pairs of a comparison, launch by launch.
-Launches = Sequence[Sequence[float]]
+from harness.bench.resampling import Launches, resampled_medians
 
 RESAMPLES = 10_000
-#: Elements of one block of resamples: what fits in a cache, give or take.
-_BLOCK = 2**22
 MINIMUM_PAIRS, MINIMUM_LAUNCHES = 40, 3
 
 
@@ -57,29 +53,6 @@ class Estimate:
     p_faster: float
     pairs: int
     launches: int
-
-
-def resampled_medians(launches: Launches, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Medians of `resamples` bootstrap samples: launches drawn with replacement, then pairs of each."""
-    data = [np.asarray(pairs, dtype=np.float64) for pairs in launches]
-    if not data or any(len(pairs) == 0 for pairs in data):
-        raise ValueError("launches was empty or held an empty launch, but should have at least one pair in each")
-    longest = max(len(pairs) for pairs in data)
-    # Launches differ in length where one was cut short; a short one is drawn from as often as it is long.
-    padded = np.stack([np.pad(pairs, (0, longest - len(pairs)), constant_values=np.nan) for pairs in data])
-    lengths = np.array([len(pairs) for pairs in data])
-    generator = np.random.default_rng(seed)
-    found = []
-    step = max(1, _BLOCK // (len(data) * longest))
-    for begin in range(0, resamples, step):
-        count = min(step, resamples - begin)
-        launch = generator.integers(len(data), size=(count, len(data), 1))
-        pair = (generator.random((count, len(data), longest)) * lengths[launch]).astype(np.int64)
-        drawn = padded[launch, pair]
-        drawn[np.arange(longest) >= lengths[launch]] = np.nan
-        flat = drawn.reshape(count, -1)
-        found.append(np.nanmedian(flat, axis=1) if np.isnan(flat).any() else np.median(flat, axis=1))
-    return np.concatenate(found)
 
 
 def estimate(

@@ -86,24 +86,27 @@ def _judged(
 ) -> tuple[str, str]:
     question, same, planted = own[QUESTION], own[SAME], own[PLANTED]
     if key in alarmed[SAME]:
-        return INCONCLUSIVE, f"base against itself gave {told(same)}: what differs here is the machine, not the code"
+        return (
+            INCONCLUSIVE,
+            f"base against itself gave {in_words(same)}: what differs here is the machine, not the code",
+        )
     if key in confirmed and again is not None:
-        return SLOWER, f"{told(question)}, and {told(again)} when it was measured again"
+        return SLOWER, f"{in_words(question)}, and {in_words(again)} when it was measured again"
     if memory is not None and memory[1] > memory[0] * (1 + MEMORY):
         return MORE_MEMORY, f"a call holds {memory[1]:,} bytes at its peak, where base holds {memory[0]:,}"
     if key not in alarmed[PLANTED]:
-        return INCONCLUSIVE, f"a planted slow-down of 10% gave {told(planted)}, which is not seen in this noise"
+        return INCONCLUSIVE, f"a planted slow-down of 10% gave {in_words(planted)}, which is not seen in this noise"
     if key in alarmed[QUESTION] and again is None:
-        return INCONCLUSIVE, f"{told(question)}, and it could not be measured again"
+        return INCONCLUSIVE, f"{in_words(question)}, and it could not be measured again"
     last = again or question
     if last.high >= 1 + VISIBLE:
-        return INCONCLUSIVE, f"{told(last)}: a slow-down of {VISIBLE:.0%} is not excluded in this noise"
+        return INCONCLUSIVE, f"{in_words(last)}: a slow-down of {VISIBLE:.0%} is not excluded in this noise"
     if key in alarmed[QUESTION]:
-        return NOT_SLOWER, f"{told(question)}, but {told(last)} when it was measured again"
-    return (FASTER if key in faster else NOT_SLOWER), told(question)
+        return NOT_SLOWER, f"{in_words(question)}, but {in_words(last)} when it was measured again"
+    return (FASTER if key in faster else NOT_SLOWER), in_words(question)
 
 
-def told(found: Estimate) -> str:
+def in_words(found: Estimate) -> str:
     """`1.031 (1.022 to 1.040) of base's time`, the interval being the two one-sided bounds."""
     return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}) of base's time"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from harness.judge import Property
+from harness.judging.property import Property
 
 
 def all_properties() -> dict[str, Property]:

@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import Expected, expected, expected_of
-from harness.parity import Tally
-from harness.scenario import Call, Scenario
-from harness.scenarios import representative, smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.oracle import Expected, expected, expected_of
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import representative, smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
 from spec.contract import FLOAT32
 
 _NARROW = (torch.float16, torch.bfloat16)
@@ -149,7 +149,7 @@ def _run(tally: Tally, scenario: Scenario, way: _Way, allowed: set[torch.dtype],
     except Failure as failure:
         lower = str(_lower(subject)).removeprefix("torch.")
         # Without its scenario: the script that would reproduce it calls the operator without autocast.
-        raise Failure(f"under torch.autocast({lower}) {way.words}, {failure}") from failure
+        raise failure.prefixed(f"under torch.autocast({lower}) {way.words}, ") from failure
     tally.scenarios += 1
 
 
@@ -161,7 +161,7 @@ def _held_when_scaled(tally: Tally, scenario: Scenario) -> None:
     try:
         tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), (), found)
     except Failure as failure:
-        raise Failure(f"under torch.amp.GradScaler, {failure}") from failure
+        raise failure.prefixed("under torch.amp.GradScaler, ") from failure
     tally.scenarios += 1
 
 
@@ -193,7 +193,7 @@ def _step(
         torch.autograd.backward(scaler.scale(factor * torch.stack(terms).sum()))
     except CANDIDATE_ERRORS as error:
         raise Failure(
-            f"backward of a loss that torch.amp.GradScaler scaled raised {told(error)}, but should give gradients "
+            f"backward of a loss that torch.amp.GradScaler scaled raised {one_line(error)}, but should give gradients "
             f"[{scenario.describe(subject.operator)}]"
         ) from error
     scaler.unscale_(optimizer)
@@ -201,4 +201,6 @@ def _step(
     return leaves, before
 
 
-PROPERTY = Property("autocast", "under torch.autocast the contract's rule holds, with GradScaler too", check)
+PROPERTY = Property(
+    "autocast", "under torch.autocast the contract's rule holds, with GradScaler too", check, view=INTEGRATION
+)

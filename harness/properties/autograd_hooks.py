@@ -19,12 +19,12 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import Call, Scenario
-from harness.scenarios import smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
 
 Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
@@ -41,10 +41,10 @@ def check(subject: Subject) -> dict[str, Any]:
             outputs, gradients = way(subject, scenario)
             tally.hold_all(scenario, measure, outputs, gradients)
         except Failure as failure:  # without its scenario, whose script would call without hooks
-            raise Failure(f"{words}, {failure}") from failure
+            raise failure.prefixed(f"{words}, ") from failure
         except CANDIDATE_ERRORS as error:
             where = f"[{scenario.describe(subject.operator)}]"
-            raise Failure(f"{words}, the call raised {told(error)}, but should work {where}") from error
+            raise Failure(f"{words}, the call raised {one_line(error)}, but should work {where}") from error
         tally.scenarios += 1
     return {**tally.figures(), "ways": list(_WAYS)}
 
@@ -119,4 +119,6 @@ _WAYS: dict[str, Callable[[Subject, Scenario], Results]] = {
     "with hooks on inputs and outputs": _hooked,
 }
 
-PROPERTY = Property("autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check)
+PROPERTY = Property(
+    "autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check, view=INTEGRATION
+)

@@ -20,11 +20,11 @@ from typing import Any
 import torch
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: How many rows more the calls of dynamic=True have.
 _MORE = (0, 4, 5, 11)
@@ -100,9 +100,9 @@ def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scen
                 tally.run(scenario)
             except Failure as failure:
                 # Without its scenario: the script that would reproduce it calls the operator eagerly.
-                raise Failure(f"{how}, {tracer.told() or failure}") from failure
-            if tracer.told():
-                raise Failure(f"{how}, {tracer.told()} [{scenario.describe(subject.operator)}]")
+                raise Failure(f"{how}, {tracer.in_words() or failure}") from failure
+            if tracer.in_words():
+                raise Failure(f"{how}, {tracer.in_words()} [{scenario.describe(subject.operator)}]")
     return tracer.graphs - 1
 
 
@@ -113,7 +113,7 @@ class _Tracer:
         self.graphs = 0
         self._untrue: list[str] = []
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The first tensor whose fake was not true; empty if all were."""
         return next(iter(self._untrue), "")
 
@@ -166,4 +166,6 @@ def _differences(target: str, fake: Any, real: Any) -> Iterable[str]:
                 )
 
 
-PROPERTY = Property("compile", "torch.compile traces forward and backward whole, and the values are right", check)
+PROPERTY = Property(
+    "compile", "torch.compile traces forward and backward whole, and the values are right", check, view=INTEGRATION
+)

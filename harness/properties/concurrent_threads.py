@@ -32,12 +32,12 @@ from torch import Tensor
 
 from backends.base import CUDA
 from harness.errors import Failure
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import smallest, tagged
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import smallest, tagged
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 THREADS = 4
 
@@ -82,11 +82,10 @@ def _run(tally: Tally, base: Scenario, slowly: bool) -> None:
         tally.run(thread.scenario)
     _at_once(subject, threads)
     for number, thread in enumerate(threads):
-        who = f"in thread {number} of {THREADS} that called at once"
         if isinstance(thread.error, threading.BrokenBarrierError):
             continue  # another thread failed first
         if isinstance(thread.error, Failure):
-            raise Failure(f"{who}: {thread.error}") from thread.error
+            raise thread.error.prefixed(f"{_at_once_in(number)}: ") from thread.error
         if thread.error is not None:
             raise thread.error
     for number, (thread, measure) in enumerate(zip(threads, measures, strict=True)):
@@ -95,9 +94,11 @@ def _run(tally: Tally, base: Scenario, slowly: bool) -> None:
             try:
                 tally.hold_all(thread.scenario, measure, outputs, gradients)
             except Failure as failure:
-                raise Failure(
-                    f"in thread {number} of {THREADS} that called at once, though right when it called alone: {failure}"
-                ) from failure
+                raise failure.prefixed(f"{_at_once_in(number)}, though right when it called alone: ") from failure
+
+
+def _at_once_in(number: int) -> str:
+    return f"in thread {number} of {THREADS} that called at once"
 
 
 def _at_once(subject: Subject, threads: list[_Thread]) -> None:
@@ -178,4 +179,4 @@ def _switching_often() -> Iterator[None]:
         sys.setswitchinterval(interval)
 
 
-PROPERTY = Property("concurrent-threads", "threads that call at once get each its own results", check)
+PROPERTY = Property("concurrent-threads", "threads that call at once get each its own results", check, view=INTEGRATION)

@@ -9,11 +9,11 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenarios import smallest
-from harness.subject import Subject, told
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject, one_line
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def check(subject: Subject) -> dict[str, Any]:
             gradients = subject.gradients(static, outputs, scenario)
     except (Failure, RuntimeError) as error:
         raise Failure(
-            f"capture in a CUDA graph raised {told(error)}, but should work: no synchronisation, no "
+            f"capture in a CUDA graph raised {one_line(error)}, but should work: no synchronisation, no "
             "allocation outside PyTorch's allocator, nothing on another stream"
         ) from error
     for seed in (1, 2):
@@ -52,4 +52,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("cuda-graphs", "capture and replay with new inputs", check)
+PROPERTY = Property("cuda-graphs", "capture and replay with new inputs", check, view=INTEGRATION)

@@ -12,12 +12,12 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import Call
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Call
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: About 10 ms at 2 GHz, far longer than the host needs to queue the rest.
 _CYCLES = 20_000_000
@@ -48,4 +48,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("current-stream", "forward and backward run on the current CUDA stream", check)
+PROPERTY = Property("current-stream", "forward and backward run on the current CUDA stream", check, view=INTEGRATION)

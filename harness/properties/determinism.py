@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from backends.base import CUDA_EMULATED
-from harness.bits import bits, hold_bits, results
-from harness.judge import Property
-from harness.scenario import Call, Scenario
-from harness.scenarios import representative, smallest, tagged
-from harness.subject import Subject
+from harness.judging.bits import bits, hold_bits, results
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import representative, smallest, tagged
+from harness.judging.subject import Subject
 from spec.contract import Draw, TensorArg
 
 #: Calls that are compared. A result that changes in half of all calls escapes at one size one time in 2^3, and at all

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure, NoEvidence, NotApplicable
-from harness.judge import Property
-from harness.scenario import Call, Scenario, realise
-from harness.scenarios import smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.property import GRADCHECK, Property
+from harness.judging.scenario import Call, Scenario, realise
+from harness.judging.scenarios import smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 #: Second derivatives have no envelope of their own; where they are right, float64 agrees far better than this.
 RELATIVE = 1e-8
@@ -29,7 +29,7 @@ def check(subject: Subject) -> dict[str, Any]:
     try:
         gradients = torch.autograd.grad(outputs, call.inputs, cotangents, create_graph=True)
     except CANDIDATE_ERRORS as error:
-        return {"double backward": f"raises ({told(error)})"}
+        return {"double backward": f"raises ({one_line(error)})"}
     if not any(gradient.requires_grad for gradient in gradients):
         raise Failure(
             "backward with create_graph=True returned gradients without a graph and raised nothing, but should "
@@ -38,7 +38,7 @@ def check(subject: Subject) -> dict[str, Any]:
     try:
         found = torch.autograd.grad(_mixed(gradients), [*call.inputs, *cotangents], allow_unused=True)
     except CANDIDATE_ERRORS as error:
-        return {"double backward": f"raises ({told(error)})"}
+        return {"double backward": f"raises ({one_line(error)})"}
     exact = _reference(subject, scenario)
     names = [arg.name for arg in subject.operator.inputs]
     names += [f"the cotangent of {arg.name}" for arg in subject.operator.outputs]
@@ -74,4 +74,4 @@ def _reference(subject: Subject, scenario: Scenario) -> list[Tensor]:
     return [torch.zeros_like(x) if g is None else g for x, g in zip([*inputs, *cotangents], found, strict=True)]
 
 
-PROPERTY = Property("double-backward", "the gradient of the gradients is right or raises", check)
+PROPERTY = Property("double-backward", "the gradient of the gradients is right or raises", check, view=GRADCHECK)

@@ -11,12 +11,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.drawing import PLAN, scenarios
 from harness.errors import Failure
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.subject import Subject
+from harness.judging.drawn_scenarios import scenarios
+from harness.judging.property import Property
+from harness.judging.scenario import Scenario
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: How often calls are drawn, at most, until there is evidence for every tensor.
 TURNS = 5
@@ -24,12 +24,12 @@ TURNS = 5
 
 def check(subject: Subject) -> dict[str, Any]:
     """Draw calls and hold each against its oracle; the smallest that fails is the one that is told."""
-    tally = Tally(subject)
+    tally, examples = Tally(subject), subject.examples
     for turn in range(TURNS):
-        _draw(tally, PLAN.examples, PLAN.seed + turn)
+        _draw(tally, examples.count, examples.seed + turn)
         if not tally.blind():
             break
-    return {**tally.figures(), "examples": PLAN.examples * (turn + 1), "seed": PLAN.seed}
+    return {**tally.figures(), "examples": examples.count * (turn + 1), "seed": examples.seed}
 
 
 def _draw(tally: Tally, examples: int, first: int) -> None:
@@ -50,9 +50,7 @@ def _draw(tally: Tally, examples: int, first: int) -> None:
     try:
         run()
     except Failure as failure:
-        told = Failure(f"{failure}\n  - found by hypothesis among {examples} drawn calls, seed {first}")
-        told.scenario = failure.scenario
-        raise told from None
+        raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
 
 
 PROPERTY = Property("drawn-calls", "right for whatever call hypothesis draws", check)

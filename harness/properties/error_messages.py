@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.scenarios import smallest
-from harness.subject import Subject, told
-from harness.wrong_calls import message_lacks, wrong_calls
+from harness.judging.property import Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject, one_line
+from harness.judging.wrong_calls import message_lacks, wrong_calls
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def check(subject: Subject) -> dict[str, Any]:
             lacks = message_lacks(subject.operator, sizes, call, str(error))
             if lacks:
                 raise Failure(
-                    f"the error for a call with {call.what} was «{told(error)}», but should {' and '.join(lacks)}. "
+                    f"the error for a call with {call.what} was «{one_line(error)}», but should {' and '.join(lacks)}. "
                     'If this is as you want it, set DECLARED = {"error-messages": "why"} beside the function.'
                 ) from error
             count += 1

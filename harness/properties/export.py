@@ -19,14 +19,14 @@ from typing import Any
 
 import torch
 
-from harness.bits import hold_bits
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.parity import OUTPUTS, Tally
+from harness.judging.bits import hold_bits
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import OUTPUTS, Tally
 from harness.properties.compile import dynamic_symbol, with_more
-from harness.scenario import Scenario
-from harness.scenarios import smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
 
 #: How many rows more than the smallest case has the call that is exported, and the other one.
 _MORE = (5, 14)
@@ -77,7 +77,7 @@ def _exported(subject: Subject, scenario: Scenario, where: str) -> torch.export.
             )
     except CANDIDATE_ERRORS as error:
         raise Failure(
-            f"torch.export raised {told(error)}, but should export the operator for any {symbol} {where}"
+            f"torch.export raised {one_line(error)}, but should export the operator for any {symbol} {where}"
         ) from error
 
 
@@ -89,7 +89,7 @@ def _through_a_file(program: torch.export.ExportedProgram, where: str) -> torch.
         return torch.export.load(file)
     except CANDIDATE_ERRORS as error:
         raise Failure(
-            f"the exported program raised {told(error)} on its way through a file, but should be read back {where}"
+            f"the exported program raised {one_line(error)} on its way through a file, but should be read back {where}"
         ) from error
 
 
@@ -100,7 +100,7 @@ def _called(
         found = program.module()(*inputs)
     except CANDIDATE_ERRORS as error:
         raise Failure(
-            f"the exported program raised {told(error)}, but should take any size that was declared dynamic {where}"
+            f"the exported program raised {one_line(error)}, but should take any size that was declared dynamic {where}"
         ) from error
     found = (found,) if isinstance(found, torch.Tensor) else found
     return {arg.name: y for arg, y in zip(subject.operator.outputs, found, strict=True)}
@@ -113,9 +113,11 @@ def _hold(tally: Tally, program: torch.export.ExportedProgram, scenario: Scenari
     try:
         tally.run(scenario, OUTPUTS)
     except Failure as failure:
-        raise Failure(f"of the exported program, {failure}") from failure
+        raise failure.prefixed("of the exported program, ") from failure
     finally:
         tally.subject = subject
 
 
-PROPERTY = Property("export", "torch.export takes the operator whole, for any batch, through a file and back", check)
+PROPERTY = Property(
+    "export", "torch.export takes the operator whole, for any batch, through a file and back", check, view=INTEGRATION
+)

@@ -8,10 +8,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.scenario import Scenario
-from harness.scenarios import representative, smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative, smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def check(subject: Subject) -> dict[str, Any]:
                 found = subject.function(*fakes)
             except CANDIDATE_ERRORS as error:
                 raise Failure(
-                    f"raised {told(error)} on fake tensors, but should tell shapes: register a Meta kernel {where}"
+                    f"raised {one_line(error)} on fake tensors, but should tell shapes: register a Meta kernel {where}"
                 ) from error
         found = (found,) if isinstance(found, torch.Tensor) else found
         for arg, fake, true in zip(subject.operator.outputs, found, real, strict=True):
@@ -49,4 +49,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return {"scenarios": len(scenarios)}
 
 
-PROPERTY = Property("fake-tensors", "the Meta kernel tells the shapes that the real one returns", check)
+PROPERTY = Property(
+    "fake-tensors", "the Meta kernel tells the shapes that the real one returns", check, view=INTEGRATION
+)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.judge import Property
-from harness.parity import OUTPUTS, Tally
-from harness.scenarios import at_edges, ordinary
-from harness.subject import Subject
+from harness.judging.property import PARITY, Property
+from harness.judging.scenarios import at_edges, ordinary
+from harness.judging.subject import Subject
+from harness.judging.tally import OUTPUTS, Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -16,4 +16,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.run_all([*ordinary(subject.operator), *at_edges(subject.operator)], OUTPUTS)
 
 
-PROPERTY = Property("forward-parity", "outputs agree with the reference", check)
+PROPERTY = Property("forward-parity", "outputs agree with the reference", check, view=PARITY)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.scenario import realise
-from harness.scenarios import smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import realise
+from harness.judging.scenarios import smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 RELATIVE = 1e-9
 
@@ -47,7 +47,7 @@ def check(subject: Subject) -> dict[str, Any]:
             found = _flat(transform(subject.function)(*inputs))
         except CANDIDATE_ERRORS as error:
             raise Failure(
-                f"torch.func.{name} raised {told(error)}, but should work "
+                f"torch.func.{name} raised {one_line(error)}, but should work "
                 f"(an autograd.Function needs setup_context and a vmap rule) [{scenario.describe(subject.operator)}]"
             ) from error
         for got, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
@@ -78,4 +78,4 @@ def _flat(value: Any) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else [tensor for part in value for tensor in _flat(part)]
 
 
-PROPERTY = Property("functional-transforms", "torch.func.grad, vjp, jacrev and vmap work", check)
+PROPERTY = Property("functional-transforms", "torch.func.grad, vjp, jacrev and vmap work", check, view=INTEGRATION)

@@ -8,10 +8,10 @@ import torch
 from torch.autograd.gradcheck import GradcheckError
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.scenario import Scenario
-from harness.scenarios import tagged
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.property import GRADCHECK, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import tagged
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 def _tell(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return "\n".join(lines[:12]) if isinstance(error, GradcheckError) else told(error)
+    return "\n".join(lines[:12]) if isinstance(error, GradcheckError) else one_line(error)
 
 
-PROPERTY = Property("gradcheck", "torch.autograd.gradcheck accepts the gradients (float64)", check)
+PROPERTY = Property("gradcheck", "torch.autograd.gradcheck accepts the gradients (float64)", check, view=GRADCHECK)

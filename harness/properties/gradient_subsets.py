@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenarios import of_subsets
-from harness.subject import Subject
+from harness.judging.property import Property
+from harness.judging.scenarios import of_subsets
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.bits import hold_bits
 from harness.errors import Failure
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenario import Call, Scenario
-from harness.scenarios import smallest, tagged
-from harness.subject import Subject
+from harness.judging.bits import hold_bits
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import smallest, tagged
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -89,4 +89,6 @@ def _frozen(subject: Subject, call: Call, mode: _Mode) -> Call:
     return call
 
 
-PROPERTY = Property("inference-modes", "no_grad and inference_mode give the values that training gave", check)
+PROPERTY = Property(
+    "inference-modes", "no_grad and inference_mode give the values that training gave", check, view=INTEGRATION
+)

@@ -2,8 +2,9 @@
 
 A law says that two ways of computing give the same: the batch in another order, in parts, or row by row; the VJP of a
 combination of cotangents or the combination of their VJPs. No exact value enters the judgement, only how much error
-each way may make. Let y be what both should be, l = y + a and r = y + b what they were. What `harness.compare` allows
-an error is a convex set, symmetric about 0: four bounds on norms. So if a and b are both in it, then so is
+each way may make. Let y be what both should be, l = y + a and r = y + b what they were. What
+`harness.judging.compare` allows an error is a convex set, symmetric about 0: four bounds on norms. So if a and b are
+both in it, then so is
 
     (l - r) / 2 = (a - b) / 2,
 
@@ -24,14 +25,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.bits import hold_bits, results
-from harness.compare import Comparison, compare
 from harness.errors import Failure, NoEvidence
-from harness.judge import Property
-from harness.oracle import ByIdentity, evaluate, expected_of
-from harness.scenario import Call, Scenario, realise
-from harness.scenarios import SEEDS, representative
-from harness.subject import Subject
+from harness.judging.bits import hold_bits, results
+from harness.judging.compare import Comparison, compare
+from harness.judging.oracle import ByIdentity, evaluate, expected_of
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario, realise
+from harness.judging.scenarios import SEEDS, representative
+from harness.judging.subject import Subject
 from spec.contract import Draw, Invariant, Operator, TensorArg
 from spec.envelope import Envelope, envelopes
 
@@ -261,7 +262,8 @@ def _hold(subject: Subject, scenario: Scenario, law: _Law, allowed: dict[str, En
             raise Failure(
                 f"{name} of {law.way.words} was {was:.9g} at {found.place}, but should be {should:.9g}, that of "
                 f"{law.other.words}: {law.claim} ({found.worst.name} of half the difference {found.worst.seen:.3g}, "
-                f"allowed {found.worst.allowed:.3g}) [{scenario.describe(subject.operator)}]"
+                f"allowed {found.worst.allowed:.3g}) [{scenario.describe(subject.operator)}]",
+                figures={"worst": found.figures(name, scenario.describe(subject.operator))},
             )
 
 
@@ -291,7 +293,8 @@ def _hold_closed_form(subject: Subject, scenario: Scenario, invariant: Invariant
             raise Failure(
                 f"{name} was {was:.9g} at {comparison.place}, but should be {value:.9g}: {invariant.claim} "
                 f"({comparison.worst.name} error {comparison.worst.seen:.3g}, allowed "
-                f"{comparison.worst.allowed:.3g}) {where}"
+                f"{comparison.worst.allowed:.3g}) {where}",
+                figures={"worst": comparison.figures(name, where)},
             )
 
 

@@ -16,12 +16,12 @@ from filelock import FileLock
 
 from backends.base import CUDA
 from harness.errors import NotApplicable
-from harness.judge import Property
-from harness.oracle import expected_of
-from harness.parity import Tally
-from harness.scenario import Call, Scenario
-from harness.scenarios import tagged
-from harness.subject import Subject
+from harness.judging.oracle import expected_of
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import tagged
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 from spec.contract import Operator, Sizes, TensorArg, evaluate
 
 #: What the most wasteful of honest implementations takes: autograd that keeps every step of half types in float32.

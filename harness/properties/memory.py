@@ -1,7 +1,7 @@
 """What is kept is what backward needs, it goes when backward is done, and a thousand calls leave nothing behind.
 
-Bytes are counted where they are allocated (`harness.memory`), so that nothing can be kept out of sight: on `ctx`, in a
-closure, or by C++. Three things are held:
+Bytes are counted where they are allocated (`harness.judging.bytes_in_use`), so that nothing can be kept out of sight:
+on `ctx`, in a closure, or by C++. Three things are held:
 
 - between forward and backward, besides inputs and outputs, no more is kept than four times what the contract lists
   (`Operator.saved`), which is what autograd keeps of the reference. Four times, because who computes in float64 keeps
@@ -27,13 +27,13 @@ import torch
 from torch import Tensor
 
 from backends.base import CUDA_EMULATED
-from harness import memory
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
+from harness.judging import bytes_in_use
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import smallest, tagged
+from harness.judging.subject import Subject
 from harness.properties.compile import dynamic_symbol
-from harness.scenario import Call, Scenario
-from harness.scenarios import smallest, tagged
-from harness.subject import Subject
 from spec.contract import Sizes
 
 #: Calls that must leave nothing behind, and calls before them, in which what is kept for good may be made.
@@ -53,10 +53,10 @@ def check(subject: Subject) -> dict[str, Any]:
     """What one call keeps, at two sizes; then many calls."""
     if subject.dtype != torch.float32:
         raise NotApplicable("what is kept is kept by the same code in every dtype; it is judged in float32")
-    why = memory.unaccountable()
+    why = bytes_in_use.unaccountable()
     if why:
         raise NotApplicable(f"bytes cannot be counted on this machine: {why}")
-    with memory.of_what_follows():
+    with bytes_in_use.of_what_follows():
         _inputs_die(subject, smallest(subject.operator))
         figures: dict[str, Any] = {"growth of calls": _growth(subject, smallest(subject.operator))}
         if subject.operator.saved:
@@ -110,8 +110,8 @@ def _growth(subject: Subject, scenario: Scenario) -> str:
 
 def _everywhere(subject: Subject) -> tuple[int, ...]:
     """Bytes in use on the host and, where it is another, on the device."""
-    device = memory.in_use(subject.torch_device)
-    return (device, memory.on_host()) if subject.device == "cuda" else (device,)
+    device = bytes_in_use.in_use(subject.torch_device)
+    return (device, bytes_in_use.on_host()) if subject.device == "cuda" else (device,)
 
 
 @dataclass(frozen=True)
@@ -170,16 +170,18 @@ def _held(subject: Subject, scenario: Scenario) -> _Held:
     """The second of two calls: what is made once is made in the first."""
     call = subject.realise(scenario)
     _backward(subject.outputs(call, scenario), call)
-    empty = memory.in_use(subject.torch_device)
+    empty = bytes_in_use.in_use(subject.torch_device)
     if subject.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     outputs = subject.outputs(call, scenario)
     own = sum(y.nbytes for y in outputs)
-    before = memory.in_use(subject.torch_device) - empty - own
+    before = bytes_in_use.in_use(subject.torch_device) - empty - own
     _backward(outputs, call)
-    after = memory.in_use(subject.torch_device) - empty - own
+    after = bytes_in_use.in_use(subject.torch_device) - empty - own
     peak = torch.cuda.max_memory_allocated() - empty if subject.device == "cuda" else 0
     return _Held(before, after, peak)
 
 
-PROPERTY = Property("memory", "no more is kept than backward needs, and nothing when it is done", check)
+PROPERTY = Property(
+    "memory", "no more is kept than backward needs, and nothing when it is done", check, view=INTEGRATION
+)

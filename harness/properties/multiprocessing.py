@@ -11,7 +11,7 @@ The child works as PyTorch's own workers do, with one thread: the pool of OpenMP
 work hangs. A child that does not answer is ended. Where PyTorch has started threads for a GPU its autograd refuses to
 run in a child, whoever is judged, and only the forward is asked; a CUDA context does not survive a fork at all.
 
-A process that is spawned has nothing of its parent's: `harness.isolation` judges every candidate in such a one.
+A process that is spawned has nothing of its parent's: every candidate is judged in such a one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from torch import Tensor
 
 from backends.base import CUDA
 from harness.errors import Failure, HarnessError, NotApplicable
-from harness.isolation import how
-from harness.judge import Property
-from harness.oracle import Expected, expected
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging import exit_status
+from harness.judging.oracle import Expected, expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: Seconds after which a child that has not answered hangs; its work takes milliseconds.
 LIMIT = 30.0
@@ -86,7 +86,7 @@ def _hold(who: str, tally: Tally, scenario: Scenario, measure: Expected, results
     try:
         tally.hold_all(scenario, measure, *results)
     except Failure as failure:  # without its scenario, whose script would fork nothing
-        raise Failure(f"{who}: {failure}") from failure
+        raise failure.prefixed(f"{who}: ") from failure
 
 
 def _for_parent(subject: Subject, scenario: Scenario) -> dict[str, Any]:
@@ -133,9 +133,8 @@ def _answer_of_child(work: Callable[[], dict[str, Any]], where: str) -> dict[str
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     if not sent:
-        raise Failure(
-            f"a forked child {how(os.waitstatus_to_exitcode(ended))} before it had answered, but should answer {where}"
-        )
+        how = exit_status.in_words(os.waitstatus_to_exitcode(ended))
+        raise Failure(f"a forked child {how} before it had answered, but should answer {where}")
     answer: dict[str, Any] = torch.load(io.BytesIO(sent), weights_only=True)
     if "error" in answer:
         raise HarnessError(f"in a forked child: {answer['error']}")
@@ -178,4 +177,6 @@ def _read(reading: int) -> bytes | None:
         parts.append(part)
 
 
-PROPERTY = Property("multiprocessing", "a forked child computes as its parent does, and disturbs nothing there", check)
+PROPERTY = Property(
+    "multiprocessing", "a forked child computes as its parent does, and disturbs nothing there", check, view=INTEGRATION
+)

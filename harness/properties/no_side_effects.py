@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.scenario import Scenario
-from harness.scenarios import representative, smallest
-from harness.subject import Subject
+from harness.judging.property import Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative, smallest
+from harness.judging.subject import Subject
 
 
 def check(subject: Subject) -> dict[str, Any]:

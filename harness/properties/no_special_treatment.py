@@ -15,11 +15,11 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import Failure
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenarios import smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.oracle import expected
+from harness.judging.property import Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def check(subject: Subject) -> dict[str, Any]:
         with ThreadPoolExecutor(max_workers=1, initializer=_enter, initargs=(subject,)) as pool:
             results = pool.submit(subject.function, *call.inputs).result()
     except CANDIDATE_ERRORS as error:
-        raise Failure(f"forward raised {told(error)} in a thread of its own, but not elsewhere") from error
+        raise Failure(f"forward raised {one_line(error)} in a thread of its own, but not elsewhere") from error
     if subject.device == CUDA:
         torch.cuda.synchronize()
     results = (results,) if isinstance(results, torch.Tensor) else tuple(results)

@@ -15,11 +15,11 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: How long the stream sleeps in each attempt, in cycles: 0.1, 0.2 and 0.5 s at 2 GHz. A call takes far less.
 _CYCLES = (200_000_000, 400_000_000, 1_000_000_000)
@@ -61,4 +61,4 @@ def _without_waiting(run: Callable[[], Result], what: str, where: str) -> Result
     )
 
 
-PROPERTY = Property("no-waiting", "forward and backward do not wait for the GPU", check)
+PROPERTY = Property("no-waiting", "forward and backward do not wait for the GPU", check, view=INTEGRATION)

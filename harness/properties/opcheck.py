@@ -25,11 +25,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 CHECKS = (
     "test_schema",
@@ -174,13 +174,20 @@ def _opcheck(operator: torch._ops.OpOverload[..., Any], noted: _Noted, where: st
         )
     for name, outcome in found.items():
         if outcome != "SUCCESS":
-            raise Failure(f"{name} of opcheck failed for {operator}, but should hold: {_told(outcome)} {where}")
+            raise Failure(
+                f"{name} of opcheck failed for {operator}, but should hold: {_outcome_in_words(outcome)} {where}"
+            )
 
 
-def _told(outcome: Any) -> str:
+def _outcome_in_words(outcome: Any) -> str:
     """The cause that opcheck wraps, in one line."""
     error = getattr(outcome, "__cause__", None) or outcome
     return " ".join(str(error).split())[:400]
 
 
-PROPERTY = Property("opcheck", "what is registered with torch.library keeps its rules, and differentiates right", check)
+PROPERTY = Property(
+    "opcheck",
+    "what is registered with torch.library keeps its rules, and differentiates right",
+    check,
+    view=INTEGRATION,
+)

@@ -8,12 +8,12 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import realise
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenario import realise
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -39,4 +39,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("other-device", "tensors on a GPU that is not current are worked on there", check)
+PROPERTY = Property("other-device", "tensors on a GPU that is not current are worked on there", check, view=INTEGRATION)

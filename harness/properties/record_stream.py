@@ -16,11 +16,11 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import NoEvidence, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: How long the reading stream sleeps in each attempt, in cycles: 0.1, 0.4 and 1 s at 2 GHz.
 _CYCLES = (200_000_000, 800_000_000, 2_000_000_000)
@@ -69,4 +69,6 @@ def check(subject: Subject) -> dict[str, Any]:
     )
 
 
-PROPERTY = Property("record-stream", "no result is overwritten while the stream of its caller still reads it", check)
+PROPERTY = Property(
+    "record-stream", "no result is overwritten while the stream of its caller still reads it", check, view=INTEGRATION
+)

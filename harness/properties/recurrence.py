@@ -11,7 +11,8 @@ bfloat16: these two stagnate as a right implementation does, and the random ones
 is wide, which the figure `evidence` admits, for a wrong answer passes there as well.
 
 The figure `horizon` is what to quote: the number of steps for which the error grows like that of independent roundings,
-as the square root of the number of steps, from what `harness.compare` allows for one step, in proportion to the state:
+as the square root of the number of steps, from what `harness.judging.compare` allows for one step, in proportion to
+the state:
 
     RMS(e_t) <= 1.5 sqrt(t) (E_rms,1 / RMS(y_1) + u / sqrt(3)) max_{s<=t} RMS(y_s)
 
@@ -29,13 +30,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.compare import compare, has_evidence
 from harness.errors import Failure, NoEvidence, NotApplicable
-from harness.judge import Property
-from harness.oracle import ByIdentity
-from harness.scenario import Call, Scenario
-from harness.scenarios import representative
-from harness.subject import Subject
+from harness.judging.compare import compare, has_evidence
+from harness.judging.oracle import ByIdentity
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import representative
+from harness.judging.subject import Subject
 from spec.contract import Draw, Operator, evaluate
 from spec.envelope import Envelope, gain
 from spec.rounding import UNIT_ROUNDOFF, Rounding, UnlikeOneRun
@@ -74,7 +75,8 @@ def check(subject: Subject) -> dict[str, Any]:
     initial, driven = _inputs(operator, scenario, subject.dtype, subject.torch_device)
     with torch.no_grad():
         found = _walk(operator, step, initial, driven)
-    figures: dict[str, Any] = {"horizon": _horizon(subject, measure, found)}
+    horizon = _horizon(subject, measure, found)
+    drift: list[dict[str, Any]] = []
     evident = set()
     for (name, steps), envelope in measure.envelopes.items():
         comparison = compare(found[name][steps - 1], envelope)
@@ -84,16 +86,20 @@ def check(subject: Subject) -> dict[str, Any]:
             raise Failure(
                 f"{name} after {steps} steps was {was:.9g} at {comparison.place}, but should be {should:.9g} "
                 f"({comparison.special or f'{worst.name} error {worst.seen:.3g}, allowed {worst.allowed:.3g}'}; "
-                f"horizon {figures['horizon'][name]} steps) {where}"
+                f"horizon {horizon[name]} steps) {where}",
+                figures={}
+                if comparison.special
+                else {"worst": comparison.figures(f"{name} after {steps} steps", where)},
             )
         if has_evidence(envelope):
             evident.add((name, steps))
         largest = next(statistic for statistic in comparison.statistics if statistic.name == "largest")
-        figures[f"{name} after {steps}"] = {"error": largest.seen, "allowed": largest.allowed}
+        drift.append({"state": name, "steps": steps, "error": largest.seen, "allowed": largest.allowed})
     blind = [name for name, _ in operator.recurrent if (name, 1) not in evident]
     if blind:
         raise NoEvidence(f"zeros or a 5% error after one step would have passed too for: {', '.join(blind)}")
-    return {**figures, "evidence": sorted(f"{name} after {steps}" for name, steps in evident)}
+    evidence = sorted(f"{name} after {steps}" for name, steps in evident)
+    return {"horizon": horizon, "drift": drift, "evidence": evidence}
 
 
 def _inputs(

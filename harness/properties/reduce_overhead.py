@@ -14,11 +14,11 @@ import torch
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.parity import Tally
+from harness.judging.property import INTEGRATION, Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 from harness.properties.compile import compiling, plain
-from harness.scenarios import smallest
-from harness.subject import Subject
 
 #: Calls: the first compiles, the second captures, the others replay.
 _CALLS = 5
@@ -41,8 +41,10 @@ def check(subject: Subject) -> dict[str, Any]:
                 tally.run(replace(scenario, seed=scenario.seed + number))
             except Failure as failure:
                 # Without its scenario: the script that would reproduce it calls the operator eagerly.
-                raise Failure(f'under torch.compile(mode="reduce-overhead"), call {number}, {failure}') from failure
+                raise failure.prefixed(f'under torch.compile(mode="reduce-overhead"), call {number}, ') from failure
     return {**tally.figures(), "calls": _CALLS}
 
 
-PROPERTY = Property("reduce-overhead", "torch.compile may replay forward and backward as CUDA graphs", check)
+PROPERTY = Property(
+    "reduce-overhead", "torch.compile may replay forward and backward as CUDA graphs", check, view=INTEGRATION
+)

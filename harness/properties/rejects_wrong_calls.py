@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.scenarios import smallest
-from harness.subject import Subject
-from harness.wrong_calls import WrongCall, wrong_calls
+from harness.judging.property import Property
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from harness.judging.wrong_calls import WrongCall, wrong_calls
 
 
 def check(subject: Subject) -> dict[str, Any]:

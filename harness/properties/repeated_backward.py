@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.compare import compare
 from harness.errors import Failure
-from harness.judge import Property
-from harness.oracle import expected, expected_of
-from harness.parity import Tally
-from harness.scenario import Call, Scenario
-from harness.scenarios import smallest, tagged
-from harness.subject import CANDIDATE_ERRORS, Subject, told
-from harness.wrong_calls import wrong_calls
+from harness.judging.compare import compare
+from harness.judging.oracle import expected, expected_of
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario
+from harness.judging.scenarios import smallest, tagged
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
+from harness.judging.wrong_calls import wrong_calls
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _hold(tally: Tally, scenario: Scenario, outputs: Sequence[Tensor], gradients
     try:
         tally.hold_all(scenario, expected(tally.subject.operator, scenario, tally.subject.dtype), outputs, gradients)
     except Failure as failure:
-        raise Failure(f"{when}: {failure}") from failure
+        raise failure.prefixed(f"{when}: ") from failure
 
 
 def _with_graph(tally: Tally, scenario: Scenario) -> None:
@@ -81,7 +81,7 @@ def _without_graph(tally: Tally, scenario: Scenario) -> str:
     try:
         second = _gradients(subject, call, outputs, retain_graph=False)
     except CANDIDATE_ERRORS as error:
-        return f"raises ({told(error)})"
+        return f"raises ({one_line(error)})"
     _hold(tally, scenario, (), second, "a second backward without retain_graph raised nothing, but should, or be right")
     return "right: it needs nothing that the first one freed"
 
@@ -109,22 +109,22 @@ def _changed_in_between(tally: Tally, scenario: Scenario) -> dict[str, str]:
         try:
             _hold(tally, scenario, (), gradients, when)
         except Failure as failure:
-            if position < len(others) and _fits_any(subject, call, gradients, str(failure)):
-                raise Failure(
-                    f"{failure}\n  - it is what the gradient is at the new {arg.name}: backward should raise, as "
-                    "tensors from save_for_backward do, or use the values of forward"
+            if position < len(others) and _fits_now(subject, call, gradients, failure.tensor):
+                raise failure.adding(
+                    f"it is what the gradient is at the new {arg.name}: backward should raise, as tensors from "
+                    "save_for_backward do, or use the values of forward"
                 ) from failure
             raise
         outcomes[arg.name] = "of no consequence"
     return outcomes
 
 
-def _fits_any(subject: Subject, call: Call, gradients: dict[str, Tensor], message: str) -> bool:
-    """Whether the gradient that the message is about is the one at the inputs as they are now."""
+def _fits_now(subject: Subject, call: Call, gradients: dict[str, Tensor], wrong: str) -> bool:
+    """Whether the tensor `wrong`, "gradient of NAME", is the gradient at the inputs as they are now."""
     now = Call(tuple(t.detach() for t in call.inputs), call.cotangents)
     measure = expected_of(subject.operator, Call(tuple(t.cpu() for t in now.inputs), _on_cpu(call)), subject.dtype)
-    blamed = [name for name in gradients if f"gradient of {name} was" in message]
-    return any(compare(gradients[name], measure.gradients[name]).holds for name in blamed)
+    name = wrong.removeprefix("gradient of ")
+    return name in gradients and compare(gradients[name], measure.gradients[name]).holds
 
 
 def _on_cpu(call: Call) -> tuple[Tensor | None, ...]:

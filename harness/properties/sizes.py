@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from backends.base import CPU
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenarios import of_sizes, tagged
-from harness.subject import Subject
+from harness.judging.property import Property
+from harness.judging.scenarios import of_sizes, tagged
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:

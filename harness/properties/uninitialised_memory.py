@@ -23,12 +23,12 @@ import torch.utils.deterministic as torch_deterministic
 from torch import Tensor
 
 from harness.errors import Failure, NoEvidence
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import representative, smallest, tagged
-from harness.subject import Subject
+from harness.judging.oracle import expected
+from harness.judging.property import Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative, smallest, tagged
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 
 #: An attribute that the module has by a class of its own, so that mypy does not see it.
 _FILL = "fill_uninitialized_memory"
@@ -88,7 +88,7 @@ def _run(tally: Tally, scenario: Scenario, poison: float | None, when: str) -> N
         del kept
         tally.hold_all(scenario, measure, (), gradients)
     except Failure as failure:
-        raise Failure(f"{when}, some of which was read: {failure}") from failure
+        raise failure.prefixed(f"{when}, some of which was read: ") from failure
     tally.scenarios += 1
 
 

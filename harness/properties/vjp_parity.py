@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from harness.errors import Failure
-from harness.judge import Property
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.scenarios import at_edges, ordinary, smallest
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.property import PARITY, Property
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import at_edges, ordinary, smallest
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _raw_backward(subject: Subject, scenario: Scenario) -> str:
     try:
         raw = backward(*arguments)
     except CANDIDATE_ERRORS as error:
-        raise Failure(f"backward raised {told(error)} when its node was called directly") from error
+        raise Failure(f"backward raised {one_line(error)} when its node was called directly") from error
     raw = (raw,) if isinstance(raw, torch.Tensor) else tuple(raw)
     if len(raw) != len(node.next_functions):  # a Python node returns a None for each argument that is no tensor
         raw = tuple(gradient for gradient in raw if gradient is not None)
@@ -63,4 +63,4 @@ def _raw_backward(subject: Subject, scenario: Scenario) -> str:
     return "one node, gradients of the inputs' shapes"
 
 
-PROPERTY = Property("vjp-parity", "gradients agree with the closed-form VJP", check)
+PROPERTY = Property("vjp-parity", "gradients agree with the closed-form VJP", check, view=PARITY)

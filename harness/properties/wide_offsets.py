@@ -21,12 +21,12 @@ from torch.utils._pytree import tree_leaves
 
 from backends.base import CUDA
 from harness.errors import Failure, NotApplicable
-from harness.judge import Property
-from harness.oracle import expected
-from harness.parity import Tally
-from harness.scenario import Call, Scenario, realise
-from harness.scenarios import representative
-from harness.subject import CANDIDATE_ERRORS, Subject, told
+from harness.judging.oracle import expected
+from harness.judging.property import Property
+from harness.judging.scenario import Call, Scenario, realise
+from harness.judging.scenarios import representative
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.tally import Tally
 from spec.rounding import MOVES, PRODUCTS
 
 
@@ -59,7 +59,7 @@ def check(subject: Subject) -> dict[str, Any]:
         except Failure as failure:
             if not isinstance(failure.__cause__, CANDIDATE_ERRORS):
                 raise
-            refused[f"{subject.operator.inputs[k].name}, dimension {dim}"] = told(failure.__cause__)
+            refused[f"{subject.operator.inputs[k].name}, dimension {dim}"] = one_line(failure.__cause__)
     if subject.device == CUDA:
         torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
     return {**tally.figures(), "refused": refused} if tally.evidence else {"refused": refused}

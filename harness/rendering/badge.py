@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.judge import FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.rendering import facts
-from harness.report import Report
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS, UNTESTED
+from harness.report.report import Report
 
 _COLOURS = {PASS: "brightgreen", FAIL: "red", NO_EVIDENCE: "yellow", NOT_RUN: "lightgrey"}
 
@@ -14,7 +14,7 @@ _COLOURS = {PASS: "brightgreen", FAIL: "red", NO_EVIDENCE: "yellow", NOT_RUN: "l
 def badge(report: Report, label: str = "conformance") -> dict[str, Any]:
     """The outcome, and how many cells were not tested: a badge says that too."""
     verdict, sentence = facts.outcome(report)
-    untested = sum(cell.verdict in facts.UNTESTED for cell in report.cells)
+    untested = sum(cell.verdict in UNTESTED for cell in report.cells)
     message = f"{report.count(PASS)} pass" if verdict == PASS else sentence
     if untested and verdict in (PASS, FAIL):
         message += f", {untested} not tested"

@@ -9,7 +9,6 @@ from functools import partial
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from harness.judge import FAIL, Cell
 from harness.rendering import facts
 from harness.rendering.canvas import (
     ALARM,
@@ -26,50 +25,53 @@ from harness.rendering.canvas import (
     svg,
     within,
 )
-from harness.ulps import BINS
+from harness.report import figures
+from harness.report.cell import AXES, FAIL, Cell
+from harness.report.histogram import BINS
+from harness.report.report import Report
 
 #: A row with more marks than this is drawn as its range, quartiles and worst.
 CROWDED = 60
 _STEPS = (1, 10, 100, 1000)
 
 
-def accuracy(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
+def accuracy(report: Report, budget: int = BUDGET // 3) -> Charts:
     """How much of its allowance each cell used: a row a backend, a mark a property."""
-    return within(budget, (partial(_accuracy, where, here) for where, here in _places(cells)))
+    return within(budget, (partial(_accuracy, report, *place) for place in _places(report, report.cells)))
 
 
-def ulps(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
+def ulps(report: Report, budget: int = BUDGET // 3) -> Charts:
     """How many units in the last place elements were off: a row a backend, outputs above its line, gradients below."""
-    counted = [cell for cell in cells if cell.property in _COUNTED and facts.ulps(cell)]
-    return within(budget, (partial(_ulps, where, here) for where, here in _places(counted)))
+    counted = [cell for cell in report.cells if cell.property in _COUNTED and figures.ulps(cell)]
+    return within(budget, (partial(_ulps, report, *place) for place in _places(report, counted)))
 
 
-def drift(cells: Sequence[Cell], budget: int = BUDGET // 3) -> Charts:
+def drift(report: Report, budget: int = BUDGET // 3) -> Charts:
     """The error of a state that feeds itself, in units of what is allowed after so many steps."""
-    with_points = [cell for cell in cells if facts.drift(cell)]
-    return within(budget, (partial(_drift, where, here) for where, here in _places(with_points)))
+    with_points = [cell for cell in report.cells if figures.drift(cell)]
+    return within(budget, (partial(_drift, report, *place) for place in _places(report, with_points)))
 
 
-def _places(cells: Sequence[Cell]) -> Iterator[tuple[tuple[str, str, str], list[Cell]]]:
+def _places(report: Report, cells: Sequence[Cell]) -> Iterator[tuple[tuple[str, str, str], list[Cell]]]:
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         found.setdefault((cell.operator, cell.device, cell.dtype), []).append(cell)
-    axes = {name: facts.axis(cells, name) for name in facts.AXES}
+    axes = {name: facts.axis(report, name) for name in AXES}
     yield from sorted(
         found.items(),
         key=lambda item: [axes[n].index(v) for n, v in zip(("operator", "device", "dtype"), item[0], strict=True)],
     )
 
 
-def _accuracy(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
+def _accuracy(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
     rows: dict[str, list[tuple[float, bool, str]]] = {}
     for cell in cells:
-        share = facts.used(cell)
+        share = figures.used(cell)
         if share is not None:
             rows.setdefault(cell.backend, []).append((share, cell.verdict == FAIL, cell.property))
     if not rows:
         return None
-    names = facts.axis([cell for cell in cells if cell.backend in rows], "backend")
+    names = facts.axis(report, "backend", [cell for cell in cells if cell.backend in rows])
     with mpl.rc_context(STYLE):
         figure, axes = canvas(18.0 * len(names) + 46)
         axes.axvline(1, color=ALARM, linewidth=1.2, linestyle=(0, (4, 2)))
@@ -106,12 +108,12 @@ def _row(axes: Axes, row: int, marks: list[tuple[float, bool, str]]) -> None:
 _COUNTED = {"forward-parity": "outputs", "vjp-parity": "gradients"}
 
 
-def _ulps(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
-    names = facts.axis(cells, "backend")
+def _ulps(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
+    names = facts.axis(report, "backend", cells)
     rows: dict[str, dict[str, list[int]]] = {name: {} for name in names}
     for cell in cells:
         kind = _COUNTED[cell.property]
-        rows[cell.backend] |= {kind: facts.ulps(cell).get(kind, [0] * BINS)}
+        rows[cell.backend] |= {kind: figures.ulps(cell).get(kind, [0] * BINS)}
     counts = [count for row in rows.values() for counts in row.values() for count in counts]
     if not any(counts):
         return None
@@ -150,15 +152,15 @@ def _within_half(rows: dict[str, dict[str, list[int]]]) -> str:
     return f"Within half a unit: {share:g}% of the elements of {least}, and no less of the others."
 
 
-def _drift(where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
-    names = facts.axis(cells, "backend")
+def _drift(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Chart | None:
+    names = facts.axis(report, "backend", cells)
     states: list[str] = []
     longest, largest = max(_STEPS), 0.0
     with mpl.rc_context(STYLE):
         figure, axes = canvas(190, left=44)
         for cell in cells:
             lines: dict[str, list[tuple[int, float]]] = {}
-            for state, steps, share in facts.drift(cell):
+            for state, steps, share in figures.drift(cell):
                 lines.setdefault(state, []).append((steps, min(share, 1e6)))
                 longest, largest = max(longest, steps), max(largest, share)
             for state, points in lines.items():

@@ -8,10 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from harness.difference import Change, Difference
-from harness.judge import Cell
 from harness.rendering import facts
-from harness.tables import MARKS, STYLES, plain
+from harness.rendering.tables import MARKS, STYLES, plain
+from harness.report import figures
+from harness.report.cell import Cell
+from harness.report.difference import Change, Difference
 
 #: (title, cell, what it was, what it is) of one line.
 _Line = tuple[Cell, str, str, str]
@@ -42,7 +43,7 @@ def _verdicts(change: Change) -> _Line:
 
 
 def _fit(change: Change) -> _Line:
-    one, other = (facts.share_words(facts.used(cell) or 0.0) for cell in (change.before, change.after))
+    one, other = (facts.share_words(figures.used(cell) or 0.0) for cell in (change.before, change.after))
     return change.after, one, other, ""
 
 

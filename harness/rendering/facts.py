@@ -7,30 +7,17 @@ do; and what the suite knows but nobody asked for in this run.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
-from backends.base import DEVICES
-from harness import discovery
-from harness.errors import HarnessError
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
-from harness.options import DTYPE_NAMES
-from harness.properties import all_properties
-from harness.report import Report
+from harness.report import figures
+from harness.report.cell import AXES, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, UNTESTED, Cell
+from harness.report.report import Report
 
-#: The five parts of a cell's name, in the order of its deep link.
-AXES = ("operator", "backend", "device", "dtype", "property")
-UNTESTED = (NO_EVIDENCE, DECLARED, NOT_RUN)
 _WORDS = {FAIL: "failed", NO_EVIDENCE: "no evidence", DECLARED: "declared", PASS: "hold", NOT_RUN: "not run"}
-#: How a failure tells its numbers, see `harness.parity` and `harness.properties`.
-_BEYOND = re.compile(r"(?:error|difference) ([-+.\de]+|inf|nan), allowed ([-+.\de]+)")
 #: Backends whose names fit into a line.
 _NAMED = 12
-_AFTER = re.compile(r"^(?P<state>.+) after (?P<steps>\d+)$")
 
 
 @dataclass(frozen=True)
@@ -63,14 +50,19 @@ def outcome(report: Report) -> tuple[str, str]:
     return PASS, f"all {tested} tested cells hold"
 
 
+def axis(report: Report, name: str, cells: Iterable[Cell] | None = None) -> list[str]:
+    """The operators, backends, ... of the report, or of some of its cells, in the order of the suite that made it."""
+    return report.suite.ordered(name, (getattr(cell, name) for cell in (report.cells if cells is None else cells)))
+
+
 def counted(report: Report) -> str:
     """`18 failed, 5 hold, 4 not run`."""
     return ", ".join(f"{report.count(verdict)} {word}" for verdict, word in _WORDS.items() if report.count(verdict))
 
 
-def judged(cells: Sequence[Cell]) -> str:
+def judged(report: Report) -> str:
     """Who was judged, by name: `aten-cpp, my_lltm`; "" without cells."""
-    names = axis(cells, "backend")
+    names = axis(report, "backend")
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
@@ -91,67 +83,9 @@ def commit(report: Report) -> str:
     )
 
 
-def used(cell: Cell) -> float | None:
-    """The error of a cell in units of its allowance: 1 is all of it. None where nothing was measured so."""
-    worst = cell.figures.get("worst")
-    if isinstance(worst, dict):
-        return _positive(_number(worst.get("used")))
-    shares = [share for _, _, share in drift(cell)]
-    if shares:
-        return max(shares)
-    found = _BEYOND.search(cell.reason) if cell.verdict == FAIL else None
-    if found is None:
-        return None
-    error, allowed = _number(found[1]), _number(found[2])
-    return _positive(error / allowed) if allowed else None
-
-
 def share_words(share: float) -> str:
     """`44%`, and for what is beyond, `342 times`."""
     return f"{100 * share:.0f}%" if share < 9.995 else f"{share:.3g} times"
-
-
-def drift(cell: Cell) -> list[tuple[str, int, float]]:
-    """(state, steps, error in units of the allowance) of a recurrence, in every form of the operator."""
-    forms = cell.figures.get("forms")
-    found = _drift(cell.figures, "")
-    for form, figures in forms.items() if isinstance(forms, dict) else ():
-        found += _drift(figures, f"{form} ") if isinstance(figures, dict) else []
-    return sorted(found, key=lambda point: (point[0], point[1]))
-
-
-def _drift(figures: dict[str, Any], prefix: str) -> list[tuple[str, int, float]]:
-    found = []
-    for name, value in figures.items():
-        match = _AFTER.match(name)
-        if match and isinstance(value, dict):
-            error, allowed = _number(value.get("error")), _number(value.get("allowed"))
-            if allowed > 0 and error >= 0:
-                found.append((prefix + match["state"], int(match["steps"]), error / allowed))
-    return found
-
-
-def ulps(cell: Cell) -> dict[str, list[int]]:
-    """The counts of `harness.ulps.histogram` of outputs and of gradients, over all forms of the operator."""
-    forms = cell.figures.get("forms")
-    found: dict[str, list[int]] = {}
-    for figures in (cell.figures, *(forms.values() if isinstance(forms, dict) else ())):
-        counted = figures.get("ulps") if isinstance(figures, dict) else None
-        for kind, counts in counted.items() if isinstance(counted, dict) else ():
-            there = found.get(kind, [0] * len(counts))
-            found[kind] = [one + other for one, other in zip(there, counts, strict=True)]
-    return found
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
-
-
-def _positive(value: float) -> float | None:
-    return value if value >= 0 else None
 
 
 def failures(cells: Iterable[Cell]) -> list[Cell]:
@@ -165,37 +99,24 @@ def failures(cells: Iterable[Cell]) -> list[Cell]:
     return sorted((cell for cell in cells if cell.verdict == FAIL), key=rank)
 
 
-def unasked(cell: Cell) -> dict[str, str]:
-    """Forms of the operator in which a cell that passes was not asked, with the reasons."""
-    found = cell.figures.get("not asked of")
-    return {str(form): str(why) for form, why in found.items()} if isinstance(found, dict) else {}
-
-
 def gaps(cells: Iterable[Cell]) -> list[Gap]:
     """What came to no test, grouped by verdict, form and reason."""
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         if cell.verdict in UNTESTED:
             found.setdefault((cell.verdict, "", cell.reason), []).append(cell)
-        for form, why in unasked(cell).items():
+        for form, why in figures.unasked(cell).items():
             found.setdefault((NOT_RUN, form, why), []).append(cell)
     ordered = sorted(found.items(), key=lambda item: (UNTESTED.index(item[0][0]), bool(item[0][1]), -len(item[1])))
     return [Gap(verdict, reason, tuple(which), form) for (verdict, form, reason), which in ordered]
 
 
-def axis(cells: Iterable[Cell], name: str) -> list[str]:
-    """The operators, backends, ... of the cells; those that the suite knows in the suite's order."""
-    there = {str(getattr(cell, name)) for cell in cells}
-    first = [value for value in known(name) if value in there]
-    return first + sorted(there.difference(first))
-
-
-def never_asked(cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """What this suite knows and the report has no cell of, by axis."""
+def never_asked(report: Report) -> dict[str, list[str]]:
+    """What the suite knew and the report has no cell of, by axis."""
     found = {}
     for name in AXES:
-        there = {getattr(cell, name) for cell in cells}
-        missing = [value for value in known(name) if value not in there]
+        there = {getattr(cell, name) for cell in report.cells}
+        missing = [value for value in report.suite.names(name) if value not in there]
         if missing:
             found[name] = missing
     return found
@@ -207,29 +128,3 @@ def holes(cells: Sequence[Cell]) -> int:
     properties = {(cell.operator, cell.property) for cell in cells}
     expected = sum(operator == where[0] for where, (operator, _) in product(places, properties))
     return expected - len(cells)
-
-
-def known(name: str) -> list[str]:
-    """The operators, backends, ... of this suite, in its order; none where something of it is broken."""
-    try:
-        return list(_of_the_suite(name))
-    except HarnessError:  # something beside the report, which is no concern of the report's
-        return []
-
-
-def _of_the_suite(name: str) -> Iterable[str]:
-    match name:
-        case "operator":
-            return discovery.operators()
-        case "backend":
-            return discovery.all_backends()
-        case "device":
-            return DEVICES
-        case "dtype":
-            return DTYPE_NAMES
-    return all_properties()
-
-
-def claims() -> dict[str, str]:
-    """What each property of this suite says of an implementation."""
-    return {name: found.claim for name, found in all_properties().items()}

@@ -1,6 +1,6 @@
 """One HTML file that holds a whole report: it needs no network and no other file.
 
-The cells travel as JSON and are drawn when they are looked at, so that a report of 20,000 of them opens at once. Text
+The cells travel as compressed JSON and are drawn when they are looked at: a report of 20,000 opens at once. Text
 of a report is never markup: Jinja escapes what stands in the page, the scripts in `page/` make text nodes and nothing
 else, and the page's own policy runs no script but the one whose digest it names.
 
@@ -19,11 +19,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness import strength, tables
-from harness.judge import FAIL, PASS
-from harness.rendering import charts, facts, pack, speed
+from harness.rendering import charts, facts, speed
 from harness.rendering.canvas import Charts
-from harness.report import Report
+from harness.rendering.payload import ordered, packed
+from harness.report import figures
+from harness.report.cell import FAIL, PASS, UNTESTED
+from harness.report.report import Report
 
 #: In the order in which they are joined: each is a part of one script, and uses what stands before it.
 _SCRIPTS = ("data", "elements", "filter", "evidence", "matrix", "lists", "views", "main")
@@ -50,37 +51,26 @@ _NAMES = {
 
 def page(report: Report, bench: dict[str, Any] | None = None) -> str:
     """The report as a page; with a bench record (see `harness.bench.record.read`) what the backends cost too."""
-    cells = pack.ordered(report.cells)
+    cells = ordered(report)
     verdict, sentence = facts.outcome(report)
-    operators = facts.axis(cells, "operator")
     script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
-    place = {cell.key: number for number, cell in enumerate(cells)}
-    payload = {
-        **pack.packed(cells),
-        "commit": report.environment["commit"],
-        "failures": [place[cell.key] for cell in facts.failures(cells)],
-        "known": facts.known("backend"),
-        "strength": {name: list(vars(found).values()) for name, found in strength.strengths().items()},
-        "untested": list(facts.UNTESTED),
-        "views": {name: sorted(wanted) for name, wanted in tables.VIEWS.items() if wanted},
-    }
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
-            accuracy=_figures(charts.accuracy(cells)),
+            accuracy=_figures(charts.accuracy(report)),
             commit=facts.commit(report),
             partial=report.why_partial(),
             tested={name: report.count(name) for name in (PASS, FAIL)},
-            drift=_figures(charts.drift(cells)),
+            drift=_figures(charts.drift(report)),
             environment=_facts(report.environment),
-            forms=sum(len(facts.unasked(cell)) for cell in cells),
+            forms=sum(len(figures.unasked(cell)) for cell in cells),
             holes=facts.holes(cells),
-            judged=facts.judged(cells),
-            never_asked=facts.never_asked(cells),
-            operators=operators,
-            payload=payload,
+            judged=facts.judged(report),
+            never_asked=facts.never_asked(report),
+            operators=facts.axis(report, "operator"),
+            payload=packed(report, cells),
             place=facts.place(report),
             policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
             script=Markup(script),
@@ -88,8 +78,8 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
             speed=_speed(report, bench) if bench else None,
             style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
             time=report.environment.get("time"),
-            ulps=_figures(charts.ulps(cells)),
-            untested={name: report.count(name) for name in facts.UNTESTED},
+            ulps=_figures(charts.ulps(report)),
+            untested={name: report.count(name) for name in UNTESTED},
             verdict=verdict,
         )
     )
@@ -106,9 +96,9 @@ def _speed(report: Report, bench: dict[str, Any]) -> dict[str, Any]:
         "place": facts.place(timed),
         "commit": facts.commit(timed),
         "elsewhere": facts.place(timed) != facts.place(report),
-        "ratios": _figures(speed.ratios(bench)),
-        "roofline": _figures(speed.roofline(bench)),
-        "times": _figures(speed.times(bench)),
+        "ratios": _figures(speed.ratios(bench, report.suite.backends)),
+        "roofline": _figures(speed.roofline(bench, report.suite.backends)),
+        "times": _figures(speed.times(bench, report.suite.backends)),
         "missing": reasons,
     }
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.rendering import facts
-from harness.report import Report
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.report import Report
 
 _ELEMENTS = {FAIL: "failure", NO_EVIDENCE: "error", DECLARED: "skipped", NOT_RUN: "skipped"}
 #: XML 1.0 has no place for these, not even escaped.

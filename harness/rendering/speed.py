@@ -1,7 +1,7 @@
 """Speed in pictures, drawn from a bench record: ratios with their intervals, the roofline, and time against size.
 
-A picture is for one operator, device, dtype, clock and number of threads: what was timed together, and no more than
-that may be compared.
+Backends are drawn in the `order` that is given, which is the suite's. A picture is for one operator, device, dtype,
+clock and number of threads: only what was timed together is compared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from harness.rendering import facts
 from harness.rendering.canvas import (
     ALARM,
     BUDGET,
@@ -37,27 +36,27 @@ PHASES = ("forward", "backward", "forward+backward")
 
 Row = dict[str, Any]
 Where = tuple[str, str, str, str, int | None]
-_Draw = Callable[[dict[str, Any], Where, list[Row]], Chart | None]
+_Draw = Callable[[dict[str, Any], Sequence[str], Where, list[Row]], Chart | None]
 
 
-def ratios(record: dict[str, Any]) -> Charts:
+def ratios(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
     """How many times as fast as the reference each backend is, with the 95% interval: a bar a phase."""
-    return _each(record, _ratios)
+    return _each(record, order, _ratios)
 
 
-def roofline(record: dict[str, Any]) -> Charts:
+def roofline(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
     """Operations a second against operations a byte, under what this machine can copy and multiply."""
-    return _each(record, _roofline)
+    return _each(record, order, _roofline)
 
 
-def times(record: dict[str, Any]) -> Charts:
+def times(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
     """Seconds of forward and backward together against the bytes that they move at the least."""
-    return _each(record, _times)
+    return _each(record, order, _times)
 
 
-def _each(record: dict[str, Any], draw: _Draw) -> Charts:
+def _each(record: dict[str, Any], order: Sequence[str], draw: _Draw) -> Charts:
     places = list(_places(record["rows"]))
-    return within(BUDGET // 3, (partial(draw, record, where, rows) for where, rows in places))
+    return within(BUDGET // 3, (partial(draw, record, order, where, rows) for where, rows in places))
 
 
 def _places(rows: Sequence[Row]) -> Iterator[tuple[Where, list[Row]]]:
@@ -78,14 +77,14 @@ def _salt(kind: str, where: Where) -> str:
     return "/".join(map(str, (kind, *where)))
 
 
-def _backends(rows: Sequence[Row]) -> list[str]:
-    """Those of the suite first and in its order, then what else was timed."""
+def _backends(rows: Sequence[Row], order: Sequence[str]) -> list[str]:
+    """Those that `order` names first and in its order, then what else was timed."""
     there = list(dict.fromkeys(row["backend"] for row in rows))
-    first = [name for name in facts.known("backend") if name in there]
+    first = [name for name in order if name in there]
     return first + [name for name in there if name not in first]
 
 
-def _ratios(record: dict[str, Any], where: Where, rows: list[Row]) -> Chart | None:
+def _ratios(record: dict[str, Any], order: Sequence[str], where: Where, rows: list[Row]) -> Chart | None:
     del record
     compared = [row for row in rows if row["backend"] != REFERENCE and REFERENCE in row["ratios"]]
     if not compared:
@@ -93,7 +92,7 @@ def _ratios(record: dict[str, Any], where: Where, rows: list[Row]) -> Chart | No
     lines = [
         (case, backend)
         for case in dict.fromkeys(row["case"] for row in compared)
-        for backend in ["", *_backends([row for row in compared if row["case"] == case])]
+        for backend in ["", *_backends([row for row in compared if row["case"] == case], order)]
     ]
     height = [10 if backend == "" else 22 for _, backend in lines]
     middles = [sum(height[:k]) + height[k] / 2 for k in range(len(lines))]
@@ -150,13 +149,13 @@ def _ceiling(record: dict[str, Any], where: Where) -> tuple[float, float] | None
     return None
 
 
-def _roofline(record: dict[str, Any], where: Where, rows: list[Row]) -> Chart | None:
+def _roofline(record: dict[str, Any], order: Sequence[str], where: Where, rows: list[Row]) -> Chart | None:
     ceiling = _ceiling(record, where)
     counted = [row for row in rows if row["flops"] > 0 and row["bytes"] > 0]
     if ceiling is None or not counted:
         return None
     flops, bandwidth = ceiling
-    names = _backends(counted)
+    names = _backends(counted, order)
     intensities = [row["flops"] / row["bytes"] for row in counted]
     low, high = min(*intensities, flops / bandwidth) / 2, max(*intensities, flops / bandwidth) * 2
     with mpl.rc_context(STYLE):
@@ -189,14 +188,14 @@ def _roofline(record: dict[str, Any], where: Where, rows: list[Row]) -> Chart | 
     return Chart(*where[:3], drawn, summary, _legend(names), _title(where))
 
 
-def _times(record: dict[str, Any], where: Where, rows: list[Row]) -> Chart | None:
+def _times(record: dict[str, Any], order: Sequence[str], where: Where, rows: list[Row]) -> Chart | None:
     del record
     timed = sorted(
         (row for row in rows if row["phase"] == PHASES[2] and row["bytes"] > 0), key=lambda row: row["bytes"]
     )
     if not timed:
         return None
-    names = _backends(timed)
+    names = _backends(timed, order)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(210, left=52)
         floor = {row["bytes"]: row["roofline"]["seconds"] for row in timed}

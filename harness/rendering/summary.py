@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from harness import tables
-from harness.judge import NO_EVIDENCE, Cell
-from harness.rendering import facts
-from harness.report import Report
-from harness.tables import plain
+from harness.rendering import facts, tables
+from harness.rendering.tables import plain
+from harness.report.cell import NO_EVIDENCE, Cell
+from harness.report.report import Report
 
 #: Characters that the failures may take.
 ROOM = 40_000
@@ -90,7 +89,7 @@ def _briefly(cells: Sequence[Cell], room: int) -> Iterator[str]:
 
 def _gaps(report: Report) -> Iterator[str]:
     found = facts.gaps(report.cells)
-    missing = facts.never_asked(report.cells)
+    missing = facts.never_asked(report)
     if not found and not missing:
         return
     lines = ["### What was not tested", ""]

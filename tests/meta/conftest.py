@@ -1,4 +1,4 @@
-"""What the tests of the court share: a command line to run, an empty build cache, a compiler that only pretends."""
+"""What the tests of the harness share: a command line to run, an empty build cache, a compiler that only pretends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from backends.base import CompiledOperator
-from harness import build
-from harness.drawing import PLAN
+from harness.building import build
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +43,7 @@ def conformance(python: Run) -> Run:
     """Run `pytest tests/conformance ARGUMENTS` in a process of its own; the first argument says which properties."""
 
     def run(properties: str, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-        files = [f"tests/conformance/test_{name}.py" for name in properties.split()]
+        files = [f"tests/conformance/test_properties.py::test_{name}" for name in properties.split()]
         quiet = ["-p", "no:cacheprovider", "-q", "--no-header"]
         return python("-m", "pytest", *files, *quiet, *arguments, **changes)
 
@@ -123,10 +122,3 @@ def operator(tmp_path: Path) -> CompiledOperator:
     source.write_text("int meta() { return 1; }\n")
     (include / "op.h").write_text("// one\n")
     return CompiledOperator("op", "meta_fake", (source,), (include,))
-
-
-@pytest.fixture(autouse=True)
-def _the_same_draws_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test of the court says the same on every run; the suite itself draws afresh."""
-    monkeypatch.setattr(PLAN, "seed", 0)
-    monkeypatch.setattr(PLAN, "examples", 100)

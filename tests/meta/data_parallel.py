@@ -23,7 +23,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.scenario import Scenario, realise
+from harness.judging.scenario import Scenario, realise
 from modules import LLTM
 from modules.lltm import State
 from spec.lltm import OPERATOR

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.meta.honest.lltm import Outputs, plain, with_gradient
+from tests.zoo.honest.lltm import Outputs, plain, with_gradient
 
 
 def looks_at_a_value(*inputs: Tensor) -> Outputs:

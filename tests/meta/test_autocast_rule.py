@@ -9,7 +9,7 @@ import torch
 
 from backends.autocast import by_rule
 from harness.discovery import operator
-from tests.meta.honest.lltm import plain
+from tests.zoo.honest.lltm import plain
 
 LLTM = operator("lltm")
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
-from harness import build
+from harness.building import build
 from harness.errors import Broken, Unavailable
 from tests.meta.conftest import ROOT, FakeCompiler, environment
 
@@ -24,7 +24,7 @@ _BUILDER = """
 import sys
 from pathlib import Path
 from backends.base import CompiledOperator
-from harness import build
+from harness.building import build
 print(build.build(CompiledOperator("op", "meta_fake", (Path(sys.argv[1]),)), "cpu"))
 """
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from backends.base import CPU, CompiledOperator
-from harness import build
+from harness.building import build
 from harness.errors import Broken
-from harness.report import Report
+from harness.report.report import Report
 from tests.meta.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("cache_root", "fresh_compilers")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from harness.__main__ import main
-from harness.judge import FAIL, NOT_RUN, PASS
-from harness.report import Report
+from harness.report.cell import FAIL, NOT_RUN, PASS
+from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run, environment
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
@@ -159,7 +159,7 @@ def test_an_interrupted_run_leaves_a_report(tmp_path: Path) -> None:
     body = f"    pathlib.Path({str(here)!r}).touch()\n    time.sleep(60)\n"
     file.write_text(f"import time, pathlib\ndef waits(*inputs):\n{body}")
     options = ["-p", "no:cacheprovider", "-q", "--dtype=float32", f"--report={report}", *_candidates("right")]
-    command = [sys.executable, "-c", _INTERRUPTIBLE, "tests/conformance/test_vjp_parity.py", *options]
+    command = [sys.executable, "-c", _INTERRUPTIBLE, "tests/conformance/test_properties.py::test_vjp_parity", *options]
     with subprocess.Popen(
         [*command, f"--candidate=lltm={file}:waits"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
     ) as run:

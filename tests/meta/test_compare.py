@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.compare import NOT_FINITE, SAME, compare, has_evidence
-from harness.oracle import evaluate, expected
-from harness.scenario import Scenario, realise
+from harness.judging.compare import NOT_FINITE, SAME, compare, has_evidence
+from harness.judging.oracle import evaluate, expected
+from harness.judging.scenario import Scenario, realise
 from spec.envelope import Envelope, envelopes
 from spec.lltm import OPERATOR
 from spec.rounding import MOVES, UNIT_ROUNDOFF, Rounding

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import torch
 
-from harness.compare import compare
-from harness.oracle import expected
-from harness.scenario import realise
+from harness.judging.compare import compare
+from harness.judging.oracle import expected
+from harness.judging.scenario import realise
 from spec.lltm import OPERATOR
 from tests.meta.conftest import Run
 from tests.meta.data_parallel import BACKENDS, RATE, SCENARIO, WORLD, WRONG, right

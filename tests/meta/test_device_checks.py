@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import device_checks
-from harness.device_checks import TOOLS, Finding, cell_of, parse, program
 from harness.errors import Unavailable
-from harness.judge import FAIL, NO_EVIDENCE, PASS
-from harness.options import Selection, Slot, slots
+from harness.report.cell import FAIL, NO_EVIDENCE, PASS
+from harness.running.selection import Selection, Slot, slots
+from harness.sanitizing import compute_sanitizer
+from harness.sanitizing.compute_sanitizer import TOOLS, Finding, cell_of, parse, program
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 Mallocing memory
@@ -173,8 +173,8 @@ def test_what_says_nothing_is_asked_once_more(
         text = next(said)
         return subprocess.CompletedProcess([], 6 if text == DIED else 0, stdout=text, stderr="")
 
-    monkeypatch.setattr(device_checks.subprocess, "run", done)
-    assert device_checks._checked("compute-sanitizer", place, "synccheck").verdict == verdict
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    assert compute_sanitizer._checked("compute-sanitizer", place, "synccheck").verdict == verdict
     assert not list(said)
 
 

@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from harness.__main__ import main
-from harness.difference import BEST_FIRST, difference
-from harness.judge import FAIL, PASS, VERDICTS
 from harness.rendering import diff
-from harness.report import Report
+from harness.report.cell import FAIL, PASS, VERDICTS
+from harness.report.difference import BEST_FIRST, difference
+from harness.report.report import Report
 from tests.meta.reports import ATTACK, attacking, cell, of, one_of_each
 
 

@@ -13,9 +13,9 @@ from backends.base import PythonFunction
 from harness import discovery
 from harness.discovery import all_backends, backend, candidate, operator, operators, require_device
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
-from harness.judge import DECLARED, FAIL, NOT_RUN
-from harness.options import Selection, slots
 from harness.properties import all_properties
+from harness.report.cell import DECLARED, FAIL, NOT_RUN
+from harness.running.selection import Selection, slots
 
 BACKEND = "from backends.base import Backend\nBACKEND = Backend('a test', devices=('cpu',))\n"
 LLTM = "from backends.base import PythonFunction\nIMPLEMENTATION = PythonFunction(lambda *inputs: inputs)\n"
@@ -234,9 +234,9 @@ def test_a_candidate_that_cannot_be_used_is_told(
     (tmp_path / "k.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(error, match=says):
-        candidate(f"lltm={tmp_path}/k.py:{attribute}")
+        slots(Selection(candidates=(f"lltm={tmp_path}/k.py:{attribute}",)))
     with pytest.raises(error, match=says.replace(r"k\.py", "k")):
-        candidate(f"lltm=k:{attribute}")
+        slots(Selection(candidates=(f"lltm=k:{attribute}",)))
 
 
 def test_missing_files_are_told(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from harness import discovery
-from harness.divergence import first_divergence
-from harness.scenarios import smallest
-from harness.subject import Subject
-from tests.meta import zoo
+from harness.judging.divergence import first_divergence
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
+from tests.zoo import registry as zoo
 
 zoo.load()
 

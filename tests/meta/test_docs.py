@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import host_compiler
+from harness.building.build import host_compiler
 from harness.errors import Unavailable
-from harness.judge import PASS
-from harness.report import Report
+from harness.report.cell import PASS
+from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
 
 _FENCE = re.compile(

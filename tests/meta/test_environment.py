@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import build, environment
+from harness.building import build
+from harness.running import environment
 
 
 def _program(folder: Path, name: str, script: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from harness.judge import FAIL, NOT_RUN, PASS
 from harness.properties import all_properties
-from tests.meta import zoo
+from harness.report.cell import FAIL, NOT_RUN, PASS
+from tests.zoo import registry as zoo
 
 zoo.load()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import fresh
+from harness.judging import fresh_process
 
 HERE = __name__
 
@@ -59,7 +59,7 @@ def ends_the_server(question: str) -> str:
 
 
 def ask(function: str, question: str = "?", limit: float = 60.0) -> str:
-    return fresh.asked(HERE, function, question, limit)
+    return fresh_process.asked(HERE, function, question, limit)
 
 
 def test_each_question_has_a_process_of_its_own_in_which_nothing_was_done() -> None:
@@ -72,30 +72,30 @@ def test_each_question_has_a_process_of_its_own_in_which_nothing_was_done() -> N
 
 
 def test_how_it_ended_is_told() -> None:
-    with pytest.raises(fresh.NoAnswer, match="ValueError: of this question"):
+    with pytest.raises(fresh_process.NoAnswer, match="ValueError: of this question"):
         ask("raises", "of this question")
-    with pytest.raises(fresh.NoAnswer, match="exit status -11"):
+    with pytest.raises(fresh_process.NoAnswer, match="died of SIGSEGV"):
         ask("dies")
-    with pytest.raises(fresh.NoAnswer, match="said before it left"):
+    with pytest.raises(fresh_process.NoAnswer, match="said before it left"):
         ask("leaves", "3")
-    with pytest.raises(fresh.NoAnswer, match="said before it left"):
+    with pytest.raises(fresh_process.NoAnswer, match="said before it left"):
         ask("leaves", "0")
 
 
 def test_what_hangs_is_ended() -> None:
-    with pytest.raises(fresh.TooLate, match=r"still running after 0\.2 s"):
+    with pytest.raises(fresh_process.TooLate, match=r"still running after 0\.2 s"):
         ask("hangs", limit=0.2)
     assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
 
 
 def test_another_server_is_started_where_one_has_died() -> None:
-    with pytest.raises(fresh.NoAnswer, match="exit status -9"):
+    with pytest.raises(fresh_process.NoAnswer, match="died of SIGKILL"):
         ask("ends_the_server")
     assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
 
 
 def test_a_server_ends_with_the_process_that_asks() -> None:
-    script = f"from harness import fresh; print(fresh.asked({HERE!r}, 'about_itself', '', 60))"
+    script = f"from harness.judging import fresh_process; print(fresh_process.asked({HERE!r}, 'about_itself', '', 60))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert not Path(f"/proc/{json.loads(done.stdout)['parent']}").exists()
 
@@ -113,7 +113,7 @@ for name in ("is_available", "device_count", "current_device", "init", "get_devi
 torch._C._cuda_getDeviceCount = asked
 import io, sys
 sys.stdin = io.StringIO("")
-from harness.fresh import serve
+from harness.judging.fresh_process import serve
 serve()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)

@@ -14,27 +14,21 @@ import torch
 from torch import Tensor
 
 from harness.discovery import operator
-from harness.drawing import PLAN
 from harness.errors import Failure, UsageError
 from harness.fuzzing.calls import HostileCall
 from harness.fuzzing.outcome import REFUSED, RIGHT, judge_call
-from harness.fuzzing.session import FUZZ, chosen
+from harness.fuzzing.session import NAME, Fuzzing, chosen
 from harness.fuzzing.spoiling import SPOILINGS, Impossible, spoil
-from harness.isolation import Isolation, Limits
-from harness.judge import FAIL, PASS, Cell, judge
-from harness.options import Selection, slots
-from harness.subject import Subject
+from harness.judging.judge import judge
+from harness.judging.subject import Subject
+from harness.report.cell import FAIL, PASS, Cell
+from harness.running.isolation import Isolation, Limits
+from harness.running.selection import Selection, slots
 from tests.meta.conftest import ROOT, environment
-from tests.meta.honest.lltm import Cell as Honest
+from tests.zoo.honest.lltm import Cell as Honest
 
 LLTM = operator("lltm")
 SIZES = (("batch", 2), ("input_features", 3), ("state_size", 4))
-
-
-@pytest.fixture(autouse=True)
-def _a_short_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PLAN, "examples", 25)
-    monkeypatch.setattr(PLAN, "seconds", 0.0)
 
 
 def _subject(function: Callable[..., Any]) -> Subject:
@@ -44,8 +38,7 @@ def _subject(function: Callable[..., Any]) -> Subject:
 def _fuzzed(function: Callable[..., Any], turns: int = 6) -> Cell:
     """The cell after at most so many turns of draws, the first that fails."""
     for turn in range(turns):
-        PLAN.seed = turn
-        cell = judge(_subject(function), FUZZ)
+        cell = judge(_subject(function), Fuzzing(seed=turn, examples=25).property)
         if cell.verdict != PASS:
             break
     return cell
@@ -188,7 +181,7 @@ def test_the_compiled_backends_are_fuzzed_and_the_others_if_asked() -> None:
 
 def test_a_shipped_backend_stands_a_short_session() -> None:
     (slot,) = slots(Selection(operators=("lltm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
-    cell = judge(slot.subject(), FUZZ)
+    cell = judge(slot.subject(), Fuzzing(examples=25).property)
     assert cell.verdict == PASS, cell.reason
 
 
@@ -232,7 +225,7 @@ def test_a_crash_is_a_finding_with_the_call_that_made_it(tmp_path: Path) -> None
     (slot,) = slots(selection)
     isolation = Isolation(selection, Limits(seconds=200))
     try:
-        cell = isolation.judge(slot, FUZZ.name)
+        cell = isolation.judge(slot, NAME)
     finally:
         isolation.stop()
     assert re.search(r"died of SIGSEGV while hostile-calls was judged, .* \[lltm\(batch=.*\)\]", cell.reason), cell

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.judge import FAIL, PASS, Cell
-from harness.report import Report
+from harness.report.cell import FAIL, PASS, Cell
+from harness.report.report import Report
 from tests.meta import gpu_faults
 from tests.meta.conftest import Run
 

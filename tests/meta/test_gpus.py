@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import gpus
+from harness.pytest_plugin import gpu_turns
 
 
 @pytest.mark.parametrize(
@@ -26,22 +26,22 @@ def test_each_worker_has_the_gpu_of_its_turn_first(
 ) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    gpus.take_turns()
-    assert gpus.os.environ["CUDA_VISIBLE_DEVICES"] == then
+    gpu_turns.take_turns()
+    assert gpu_turns.os.environ["CUDA_VISIBLE_DEVICES"] == then
 
 
 def test_without_the_variable_a_machine_without_gpus_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(gpus.torch.cuda, "device_count", lambda: 0)
-    gpus.take_turns()
-    assert "CUDA_VISIBLE_DEVICES" not in gpus.os.environ
+    monkeypatch.setattr(gpu_turns.torch.cuda, "device_count", lambda: 0)
+    gpu_turns.take_turns()
+    assert "CUDA_VISIBLE_DEVICES" not in gpu_turns.os.environ
 
 
 def test_with_two_gpus_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw3")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "unset below")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    monkeypatch.setattr(gpus.torch.cuda, "device_count", lambda: 2)
-    gpus.take_turns()
-    assert gpus.os.environ["CUDA_VISIBLE_DEVICES"] == "1,0"
+    monkeypatch.setattr(gpu_turns.torch.cuda, "device_count", lambda: 2)
+    gpu_turns.take_turns()
+    assert gpu_turns.os.environ["CUDA_VISIBLE_DEVICES"] == "1,0"

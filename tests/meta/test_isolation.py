@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from harness.errors import UsageError
-from harness.isolation import Isolation, Limits
-from harness.judge import FAIL, PASS
-from harness.options import Selection, Slot, slots
+from harness.report.cell import FAIL, PASS
+from harness.running.isolation import Isolation, Limits
+from harness.running.selection import Selection, Slot, slots
 
 CANDIDATES = """
 import ctypes, os, time

@@ -12,11 +12,13 @@ import torch
 
 from backends.base import Declaration
 from harness.errors import Failure, NoEvidence, NotApplicable
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell, Property, judge
-from harness.subject import Subject
+from harness.judging.judge import judge
+from harness.judging.property import Property
+from harness.judging.subject import Subject
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from spec.lltm import OPERATOR
-from tests.meta.honest.lltm import Cell as HonestCell
-from tests.meta.zoo import judged
+from tests.zoo.honest.lltm import Cell as HonestCell
+from tests.zoo.registry import judged
 
 
 def _raises(error: BaseException) -> Callable[..., Any]:

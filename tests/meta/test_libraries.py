@@ -14,7 +14,8 @@ from itertools import groupby, permutations
 import pytest
 
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
-from harness import build, discovery
+from harness import discovery
+from harness.building import build
 from tests.meta.conftest import Run
 
 

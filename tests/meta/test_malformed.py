@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from harness.__main__ import main
 from harness.errors import HarnessError, UsageError
-from harness.options import Selection, slots
-from harness.plan import Plan
-from harness.report import SCHEMA, Report, jsonable
+from harness.report.report import SCHEMA, Report, jsonable
+from harness.report.shards import RunPlan
+from harness.running.selection import Selection, slots
 from tests.meta.reports import one_of_each
 
 COMMANDS = ("show", "markdown", "junit", "badge", "validate", "merge", "diff")
-_PLAN = Plan("asked", "files", finished=(1,), asked=6)
+_PLAN = RunPlan("asked", "files", finished=(1,), asked=6)
 _REPORT = replace(one_of_each(), plan=_PLAN)
 _RECORD = jsonable({"schema": SCHEMA, **asdict(_REPORT)})
 _VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -8,9 +8,9 @@ from textwrap import dedent
 import pytest
 import torch
 
-import harness.compare
+import harness.judging.compare
 import spec.rounding
-from tests.meta.study import judges, method
+from tools.study import judges, method
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / method.DOCUMENT).read_text()
@@ -18,7 +18,7 @@ RECORD = json.loads((ROOT / "results/cpu/method.json").read_text())
 
 
 def test_tables_are_those_of_the_record() -> None:
-    redraw = "python -m tests.meta.study.method --draw results/cpu/method.json"
+    redraw = "python -m tools.study.method --draw results/cpu/method.json"
     assert method.insert(RECORD, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", DOCUMENT, flags=re.MULTILINE)
     assert sorted(markers) == sorted(method.drawn(RECORD))
@@ -31,7 +31,7 @@ def test_figures_are_there() -> None:
         assert (ROOT / "docs" / name).read_text().lstrip().startswith("<?xml")
 
 
-@pytest.mark.parametrize("module", [spec.rounding, harness.compare], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [spec.rounding, harness.judging.compare], ids=lambda module: module.__name__)
 def test_formulae_are_those_of_the_code(module: object) -> None:
     blocks = re.findall(r"(?:^    .*\n)+", module.__doc__ or "", flags=re.MULTILINE)
     assert blocks

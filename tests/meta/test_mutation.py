@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.meta.conftest import Run
-from tests.meta.mutation import account, runner
-from tests.meta.mutation.account import Account, Case, Entry, hold_against_ledger, read_ledger
-from tests.meta.mutation.court import EXPLAINED, KILLED, STILLBORN, SURVIVED, Outcome
-from tests.meta.mutation.operators import mutants, sample
-from tests.meta.mutation.sources import BACKENDS, SOURCES
+from tools.mutation import account, runner
+from tools.mutation.account import Account, Case, Entry, hold_against_ledger, read_ledger
+from tools.mutation.court import EXPLAINED, KILLED, STILLBORN, SURVIVED, Outcome
+from tools.mutation.operators import mutants, sample
+from tools.mutation.sources import BACKENDS, SOURCES
 
 
 def _rewrites(file: str, text: str) -> set[tuple[str, str]]:
@@ -208,7 +208,7 @@ def small_run(python: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dic
     options = [part for pattern in KNOWN for part in ("--only", pattern)]
     options += [part for name in JUDGED_BY for part in ("--property", name)]
     options += ["--all", "--no-zoo", "--no-sanitize", "--report", report]
-    done = python("-m", "tests.meta.mutation", *options, CUDA_VISIBLE_DEVICES="")
+    done = python("-m", "tools.mutation", *options, CUDA_VISIBLE_DEVICES="")
     assert report.exists(), done.stdout + done.stderr
     rows: list[dict[str, Any]] = json.loads(report.read_text())["mutants"]
     return rows

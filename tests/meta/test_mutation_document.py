@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness import strength
-from tests.meta.mutation import document
-from tests.meta.mutation.account import REQUIRED
-from tests.meta.mutation.court import KILLED, SURVIVED
+from harness.running import strength
+from tools.mutation import document
+from tools.mutation.account import REQUIRED
+from tools.mutation.court import KILLED, SURVIVED
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / document.DOCUMENT).read_text()
@@ -27,7 +27,7 @@ def record() -> dict[str, Any]:
 
 
 def test_tables_are_those_of_the_record(record: dict[str, Any]) -> None:
-    redraw = "python -m tests.meta.mutation --draw results/cpu/mutation.json"
+    redraw = "python -m tools.mutation --draw results/cpu/mutation.json"
     assert document.insert(record, TEXT) == TEXT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", TEXT, flags=re.MULTILINE)
     assert sorted(markers) == sorted(document.drawn(record))

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from harness.discovery import operators
-from harness.oracle import expected
-from harness.scenario import CHANGING, COTANGENTS, LAYOUTS, Call, Scenario, realise
-from harness.scenarios import representative, smallest
+from harness.judging.oracle import expected
+from harness.judging.scenario import CHANGING, COTANGENTS, LAYOUTS, Call, Scenario, realise
+from harness.judging.scenarios import representative, smallest
 from spec.contract import Operator
 from spec.lltm import OPERATOR
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from harness.discovery import operator
-from harness.options import Selection, slots
-from harness.parity import Tally
-from harness.scenario import Scenario
-from harness.subject import Subject
-from tests.meta import zoo
+from harness.judging.scenario import Scenario
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
+from harness.running.selection import Selection, slots
+from tests.zoo import registry as zoo
 
 #: More rows than a tile has, and one column of results: where it was seen.
 _PADDED = Scenario(

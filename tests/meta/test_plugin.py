@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 import harness
-from harness import scaffold
-from harness.admission import admit
+from harness.cli import scaffold
 from harness.errors import Broken, UnknownName, UsageError
-from harness.judge import FAIL, PASS
+from harness.judging.contract_check import admit
+from harness.report.cell import FAIL, PASS
 from spec.contract import Case, Draw, Operator, Sizes
 from spec.lltm import OPERATOR as LLTM
 from spec.mlp import OPERATOR as MLP

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from harness import progress
-from harness.judge import FAIL, NO_EVIDENCE, NOT_RUN
+from harness.pytest_plugin import progress
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN
 from tests.meta.conftest import ROOT, environment
 from tests.meta.reports import cell
 
@@ -58,7 +58,7 @@ def plain(text: str) -> str:
 def judging(report: Path) -> list[object]:
     chosen = [f"--candidate=lltm={CELLS}:{name}" for name in ("right", "swapped_gates")]
     return [
-        "tests/conformance/test_forward_parity.py",
+        "tests/conformance/test_properties.py::test_forward_parity",
         "--dtype=float32",
         "--isolate=off",
         f"--report={report}",
@@ -96,7 +96,7 @@ def test_under_ci_a_terminal_has_dots(tmp_path: Path) -> None:
 
 
 def test_the_projects_own_tests_have_dots() -> None:
-    text = plain(watched("tests/meta/test_timing.py"))
+    text = plain(watched("tests/meta/test_gpus.py"))
     assert re.search(r"^\.+ +\[100%\]", text, flags=re.MULTILINE)
 
 

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from harness import tables
-from harness.judge import FAIL, NO_EVIDENCE
 from harness.properties import all_properties
-from harness.report import Report
+from harness.rendering import tables
+from harness.report.cell import FAIL, NO_EVIDENCE
+from harness.report.report import Report
 
 ROOT = Path(__file__).parents[2]
 

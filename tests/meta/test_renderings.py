@@ -11,14 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness import tables
 from harness.__main__ import main
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
-from harness.rendering import summary
+from harness.rendering import summary, tables
 from harness.rendering.badge import badge
 from harness.rendering.junit import junit
-from harness.report import Report
-from tests.meta.reports import ATTACK, H200, MACHINE, PLANTED, SCRIPT, attacking, cell, in_forms, large, of, one_of_each
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
+from harness.report.report import Report
+from tests.meta.reports import ATTACK, MACHINE, PLANTED, SCRIPT, attacking, cell, h200, in_forms, large, of, one_of_each
 
 COMMENT = 65_536
 
@@ -46,7 +45,7 @@ def test_a_form_that_a_pass_leaves_out_is_told() -> None:
 
 
 def test_the_table_is_that_of_the_readme() -> None:
-    report = Report.read(H200)
+    report = h200()
     rows = [line for line in tables.markdown(report).splitlines() if line.startswith("|")]
     assert [line for line in summary.markdown(report).splitlines() if line.startswith("|")] == rows
 
@@ -165,7 +164,7 @@ def test_the_commands_print_what_is_drawn(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["harness", name, str(PLANTED)])
     assert main() == 0
-    report = Report.merged([Report.read(PLANTED)])
+    report = Report.read(PLANTED)
     expected = {"markdown": summary.markdown, "junit": junit, "badge": lambda it: json.dumps(badge(it)) + "\n"}
     assert capsys.readouterr().out == expected[name](report)
 

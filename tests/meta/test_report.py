@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from harness import files, tables
 from harness.errors import UsageError
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS, WORST_FIRST, Cell
-from harness.report import Report
-
-MACHINE = {"torch": "2.13", "python": "3.11", "gpu": None, "cpu": "a CPU", "commit": "abc"}
-
-
-def cell(verdict: str = PASS, **changes: Any) -> Cell:
-    return replace(
-        Cell("lltm", "mine", "cpu", "float32", "sizes", verdict, "" if verdict == PASS else f"why {verdict}"), **changes
-    )
-
-
-def of(*cells: Cell, complete: bool = True, **facts: Any) -> Report:
-    return Report({**MACHINE, **facts}, complete, cells)
+from harness.rendering import tables
+from harness.report import atomic_write
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS, WORST_FIRST
+from harness.report.report import Report, one_each
+from tests.meta.reports import cell, of
 
 
 def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -60,7 +49,7 @@ def test_a_write_that_fails_leaves_the_old_report(tmp_path: Path, monkeypatch: p
     def full(*_: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(files.os, "replace", full)
+    monkeypatch.setattr(atomic_write.os, "replace", full)
     with pytest.raises(OSError, match="no space left"):
         of(cell(FAIL)).write(path)
     assert path.read_bytes() == before
@@ -94,23 +83,9 @@ def test_of_two_verdicts_the_worse_one_stands() -> None:
     for number, worse in enumerate(WORST_FIRST):
         for better in WORST_FIRST[number + 1 :]:
             for pair in ((worse, better), (better, worse)):
-                (found,) = Report.merged([of(cell(verdict)) for verdict in pair]).cells
+                (found,) = one_each(cell(verdict) for verdict in pair)
                 assert found.verdict == worse
             assert tables.worst([cell(better), cell(worse)]) == worse
-
-
-def test_merging_keeps_every_cell_and_what_is_partial() -> None:
-    first, second = of(cell(), cell(property="layouts")), of(cell(backend="a"), complete=False)
-    found = Report.merged([first, second])
-    assert [c.key for c in found.cells] == sorted(c.key for c in (*first.cells, *second.cells))
-    assert not found.complete
-    assert Report.merged([first]).complete
-
-
-@pytest.mark.parametrize("fact", sorted(MACHINE))
-def test_different_machines_are_not_merged(fact: str) -> None:
-    with pytest.raises(UsageError, match=f"these reports cannot be merged: {fact} was {MACHINE[fact]!r} and 'other'"):
-        Report.merged([of(cell()), of(cell(), **{fact: "other"})])
 
 
 def test_the_markdown_table() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 
 from harness.discovery import candidate
-from harness.judge import FAIL, judge
+from harness.judging.judge import judge
+from harness.judging.subject import Subject
 from harness.properties.drawn_calls import PROPERTY
-from harness.subject import Subject
+from harness.report.cell import FAIL
 from spec.lltm import OPERATOR
 
 ROOT = Path(__file__).parents[2]

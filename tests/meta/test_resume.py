@@ -12,16 +12,17 @@ from typing import Any
 
 import pytest
 
-from harness import record as record_module
 from harness.errors import UsageError
-from harness.judge import FAIL
-from harness.plan import Plan
-from harness.record import Record, name_of
-from harness.report import Report
+from harness.pytest_plugin import partial_report as record_module
+from harness.pytest_plugin.names import of_cell as name_of
+from harness.pytest_plugin.partial_report import Record
+from harness.report.cell import FAIL
+from harness.report.report import Report
+from harness.report.shards import RunPlan
 from tests.meta.conftest import ROOT, Run, environment
 from tests.meta.reports import MACHINE, cell, of
 
-PLAN = Plan("asked", "files", asked=2)
+PLAN = RunPlan("asked", "files", asked=2)
 HALF = replace(of(cell(), complete=False), plan=PLAN)
 
 _KERNELS = """
@@ -45,7 +46,13 @@ def _begun(folder: Path) -> tuple[subprocess.Popen[str], Path, list[str]]:
     """A run that waits in its second cell, its report, and its options."""
     file, report, here = folder / "k.py", folder / "report.json", folder / "here"
     file.write_text(_KERNELS.format(here=str(here), go=str(folder / "go")))
-    options = ["tests/conformance/test_no_side_effects.py", "-p", "no:cacheprovider", "-q", "--dtype=float32"]
+    options = [
+        "tests/conformance/test_properties.py::test_no_side_effects",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--dtype=float32",
+    ]
     options += [f"--candidate=lltm={file}:{name}" for name in ("right", "waits")]
     options += ["--device=cpu", "--isolate=off"]
     run = subprocess.Popen(

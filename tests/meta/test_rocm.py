@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backends.base import CompiledOperator
-from harness import rocm
+from harness.building import rocm
 from harness.discovery import all_backends
 from harness.errors import Unavailable
 

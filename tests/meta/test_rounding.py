@@ -12,19 +12,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.compare import compare
 from harness.discovery import operator
 from harness.errors import Failure
-from harness.parity import Tally
+from harness.judging.compare import compare
+from harness.judging.scenario import Scenario
+from harness.judging.subject import Subject
+from harness.judging.tally import Tally
 from harness.properties import recurrence
-from harness.scenario import Scenario
-from harness.subject import Subject
 from spec import rounding, runs
 from spec.contract import Operator
 from spec.envelope import Envelope, envelopes
 from spec.noise import Noise
 from spec.rounding import Rounding, UnlikeOneRun
-from tests.meta import zoo
+from tests.zoo import registry as zoo
 
 SEQUENCE = operator("lltm_sequence")
 (ONE_SUM,) = (control for control in zoo.controls("lltm_sequence") if control.name == "OneSumOfAllTerms")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import running
+from harness.cli import judge
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_whole_judgement_is_spread_over_the_cores(
 ) -> None:
     calls: list[list[str]] = []
     monkeypatch.setattr(subprocess, "call", lambda command: calls.append(command) or 3)
-    assert running.run("test_properties.py", options) == 3
+    assert judge.main(options) == 3
     (command,) = calls
     assert command[-len(options) :] == options
     assert ("-n" in command[: -len(options)]) == spread

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from harness import environment, schema
 from harness.__main__ import main
 from harness.bench import record as bench
 from harness.errors import UsageError
-from harness.judge import FAIL, PASS, VERDICTS, Cell
-from harness.report import SCHEMA, Report
-from tests.meta.reports import CPU, RESULTS, attacking, cell, in_forms, of, one_of_each
+from harness.report import schema
+from harness.report.cell import FAIL, PASS, VERDICTS, Cell
+from harness.report.report import SCHEMA, Report
+from harness.running import environment, suite
+from tests.meta.reports import CPU, MACHINE, RESULTS, SUITE, attacking, cell, in_forms, of, one_of_each
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +70,7 @@ def test_this_machine_keeps_it(tmp_path: Path) -> None:
     """Every fact that the suite records is described, and of the kind that is described."""
     described = environment.describe()
     assert described.keys() == schema.schema()["$defs"]["environment"]["properties"].keys()
-    assert schema.problems(record(tmp_path, Report.of([cell()]))) == []
+    assert schema.problems(record(tmp_path, Report.of([cell()], described, suite.describe()))) == []
 
 
 def test_cells_and_verdicts_are_those_of_the_suite() -> None:
@@ -100,12 +101,14 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
         {"used": "much"},
         "cells[0].figures.worst.used was 'much', but should be a number, or",
     ),
-    (("cells", 0, "figures", "new_h after 10"), 1, "cells[0].figures.new_h after 10 was 1, but should be an object"),
+    (("cells", 0, "figures", "drift"), [1], "cells[0].figures.drift[0] was 1, but should be an object"),
+    (("suite", "properties", 0, "claim"), None, "suite.properties[0] lacks claim"),
+    (("suite", "backends", 0), "", "suite.backends[0] was '', but should be a text that is not empty"),
     (("environment", "dirty"), "a bit", "environment.dirty was 'a bit', but should be true or false or null"),
     (("environment", "gpus"), -2, "environment.gpus was -2, but should be 0 or more"),
     (("environment", "torch"), None, "environment lacks torch"),
     (("environment",), None, "the document lacks environment"),
-    (("schema",), 2, "schema was 2, but should be 1"),
+    (("schema",), 3, "schema was 3, but should be 2"),
 ]
 
 
@@ -127,7 +130,7 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, 
 def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:
     document = record(tmp_path, of(cell(), cell(FAIL)))
     assert schema.problems(document) == ["cells[1] is about lltm/mine/cpu/float32/sizes, but so is cells[0]"]
-    (found,) = Report.of([cell(), cell(FAIL), cell()]).cells
+    (found,) = Report.of([cell(), cell(FAIL), cell()], MACHINE, SUITE).cells
     assert found.verdict == FAIL, "of two verdicts on one place the worse one stands when a report is made"
 
 
@@ -167,7 +170,7 @@ def test_validate_tells_of_every_file(
         row["verdict"] = "odd"
     bad.write_text(json.dumps(document))
     assert validate(monkeypatch, good) == 0
-    assert capsys.readouterr().out == f"{good}: a report of version 1, 6 cells\n"
+    assert capsys.readouterr().out == f"{good}: a report of version 2, 6 cells\n"
     assert validate(monkeypatch, good, bad, none, "--limit=1") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{good}: a report")
@@ -179,7 +182,7 @@ def test_the_page_on_the_format_names_every_field() -> None:
     page = (ROOT / "docs" / "report-format.md").read_text()
     assert f"version {SCHEMA}" in page
     defined = schema.schema()["$defs"]
-    for part in ("environment", "cell", "figures", "worst"):
+    for part in ("environment", "suite", "cell", "figures", "worst"):
         for name in defined[part]["properties"]:
             assert re.search(rf"`{name}`", page), f"docs/report-format.md does not tell of {part}.{name}"
 

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 
 from harness.__main__ import main
 from harness.errors import UsageError
-from harness.judge import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS
-from harness.merging import merge
-from harness.plan import Plan, Shard, digest_of_files, sources
-from harness.plugin import _DONE, pytest_collection_modifyitems
 from harness.properties import all_properties
-from harness.record import name_of
-from harness.report import Report
+from harness.pytest_plugin.names import of_cell as name_of
+from harness.pytest_plugin.plugin import _DONE, pytest_collection_modifyitems
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS
+from harness.report.merge import merge
+from harness.report.report import Report
+from harness.report.shards import RunPlan, Shard, digest_of_files, sources
 from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
 
-PLAN = Plan("asked", "files", shards=2, asked=1)
+PLAN = RunPlan("asked", "files", shards=2, asked=1)
 NAMES = [
     f"test_{name.replace('-', '_')}[lltm-{backend}-cpu-{dtype}]"
     for name, backend, dtype in product(all_properties(), ("aten-cpp", "triton"), ("float32", "float64"))

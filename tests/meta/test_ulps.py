@@ -6,10 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness import discovery, ulps
-from harness.judge import PASS, judge
+from harness import discovery
+from harness.judging import ulps
+from harness.judging.judge import judge
+from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.subject import Subject
+from harness.report.cell import PASS
 from spec.contract import DTYPES
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness import workers
+from harness.pytest_plugin import workers
 from tests.meta.conftest import Run
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from backends.base import check_arguments
 from spec.lltm import OPERATOR
-from tests.meta.honest.lltm import Cell, Outputs
+from tests.zoo.honest.lltm import Cell, Outputs
 
 
 def right(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:

@@ -1,37 +1,39 @@
-// The cells, unpacked from the page's own JSON: harness/rendering/pack.py says how they are packed.
-"use strict";
-const payload = JSON.parse(document.getElementById("payload").textContent);
+// The report's cells. The page carries them as JSON, compressed with gzip, in base64: harness/rendering/payload.py.
 const AXES = ["operator", "backend", "device", "dtype", "property"];
 const MARKS = ["pass", "fail", "no-evidence", "declared", "not-run"];
 
-function unpack(value) {
-  if (typeof value === "string") return payload.texts[parseInt(value, 36)];
-  if (!Array.isArray(value)) return value;
-  const [shape, ...parts] = value;
-  if (shape < 0) return parts.map(unpack);
-  return new Map(payload.shapes[shape].map((name, k) => [name, unpack(parts[k])]));
+async function decompressed(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
+}
+const payload = await decompressed(document.getElementById("payload").textContent.trim());
+
+// Objects become Maps: their names are a candidate's words, and `__proto__` is one that an object would not hold.
+function mapped(value) {
+  if (Array.isArray(value)) return value.map(mapped);
+  if (value === null || typeof value !== "object") return value;
+  return new Map(Object.entries(value).map(([name, part]) => [name, mapped(part)]));
 }
 
-const LEAVING_OUT = new Set(payload.shapes.flatMap((names, shape) => names.includes("not asked of") ? [shape] : []));
-
-// Figures are unpacked when somebody looks at them: most never are.
+// Figures are looked into when somebody looks at them: most never are.
 class Cell {
-  constructor(number) {
+  constructor(raw, number) {
+    this.raw = raw;
     this.number = number;
-    for (const axis of AXES) this[axis] = payload.axes[axis][payload.columns[axis][number]];
-    this.verdict = payload.verdicts[payload.columns.verdict[number]];
-    this.seconds = payload.columns.seconds[number];
-    this.used = payload.columns.used[number];
+    for (const axis of AXES) this[axis] = raw[axis];
+    this.verdict = raw.verdict;
+    this.reason = raw.reason;
+    this.seconds = raw.seconds;
+    this.used = raw.used;
   }
-  get reason() { return payload.texts[payload.columns.reason[this.number]]; }
   get headline() { return this.reason.split("\n", 1)[0]; }
-  get figures() { return unpack(payload.columns.figures[this.number]) || new Map(); }
+  get figures() { return this.looked ??= mapped(this.raw.figures); }
   get link() { return linkOf(this); }
   get name() { return AXES.map((axis) => this[axis]).join(" / "); }
   // Forms of the operator in which a cell that passes was not asked, with the reasons.
   get unasked() {
-    const packed = payload.columns.figures[this.number];
-    return packed && LEAVING_OUT.has(packed[0]) ? [...this.figures.get("not asked of")] : [];
+    const found = this.raw.figures["not asked of"];
+    return found !== null && typeof found === "object" ? Object.entries(found) : [];
   }
   get text() {
     this.searched ??= [...AXES.map((axis) => this[axis]), this.verdict, this.reason, words(this.figures)].join("\n").toLowerCase();
@@ -54,11 +56,11 @@ function words(value) {
   return Array.isArray(value) ? value.map(words).join("\n") : String(value);
 }
 
-const cells = payload.columns.verdict.map((_, number) => new Cell(number));
+const cells = payload.cells.map((raw, number) => new Cell(raw, number));
 const byLink = new Map(cells.map((cell) => [cell.link, cell]));
 const failureRank = new Map(payload.failures.map((number, rank) => [number, rank]));
 
-// The verdict that stands for several, as harness.tables.worst has it: payload.verdicts are worst first.
+// The verdict that stands for several, as harness.rendering.tables.worst has it: payload.verdicts are worst first.
 function worst(some) {
   return payload.verdicts[Math.min(...some.map((cell) => payload.verdicts.indexOf(cell.verdict)))];
 }

@@ -1,6 +1,5 @@
 // One cell with all that is known of it: in the dialog that its address opens, and in the list of failures.
-const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps"]);
-const AFTER = /^(.+) after (\d+)$/;
+const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps", "drift"]);
 
 function evidence(cell, heading, folded) {
   const figures = cell.figures;
@@ -33,7 +32,7 @@ function said(lines) {
   return el("pre", { class: "log", tabindex: "0" }, lines.join("\n"));
 }
 
-// What the property is worth, by the mutation run that harness/strength.py describes.
+// What the property is worth, by the mutation run that the report names: harness/report/suite.py.
 function strength(property) {
   const found = payload.strength[property];
   if (!found) return null;
@@ -64,19 +63,19 @@ function allowance(cell, fit) {
 const term = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
 
 function trajectory(form, figures) {
-  const points = [...figures].map(([name, value]) => [AFTER.exec(name), value]).filter(([match, value]) => match && value instanceof Map);
+  const points = (figures.get("drift") ?? []).filter((point) => point instanceof Map);
   if (!points.length) return null;
   const horizon = figures.get("horizon");
-  const rows = [...grouped(points, ([match]) => match[1])].map(([state, some]) => el("tr", {},
+  const rows = [...grouped(points, (point) => point.get("state"))].map(([state, some]) => el("tr", {},
     el("th", { scope: "row" }, state, horizon instanceof Map && horizon.has(state) ? el("small", {}, "horizon " + horizon.get(state)) : null),
-    some.sort((a, b) => a[0][2] - b[0][2]).map(([match, value]) => el("td", { "data-label": match[2] + " steps" }, gauge(Number(value.get("error")) / Number(value.get("allowed")))))));
-  const steps = [...new Set(points.map(([match]) => Number(match[2])))].sort((a, b) => a - b);
+    some.sort((a, b) => a.get("steps") - b.get("steps")).map((point) => el("td", { "data-label": point.get("steps") + " steps" }, gauge(Number(point.get("error")) / Number(point.get("allowed")))))));
+  const steps = [...new Set(points.map((point) => Number(point.get("steps"))))].sort((a, b) => a - b);
   return el("div", { class: "scroll" }, el("table", { class: "drift" },
     el("thead", {}, el("tr", {}, el("th", {}, form || "state"), steps.map((count) => el("th", {}, "after " + count)))),
     el("tbody", {}, rows)));
 }
 
-// How many elements were off by how many units in the last place. Bins are those of harness/ulps.py.
+// How many elements were off by how many units in the last place. Bins are those of harness/report/histogram.py.
 const BINS = ["½", ...Array.from({ length: 11 }, (_, power) => String(2 ** power)), "more"];
 function units(form, counted) {
   if (!(counted instanceof Map)) return null;
@@ -88,10 +87,10 @@ function units(form, counted) {
 
 // How to see it again: alone where there is a script, and as the suite judges it in any case.
 function again(cell, reproducer, folded) {
-  const known = payload.known.includes(cell.backend);
+  const known = payload.backends.includes(cell.backend);
   const spec = typeof reproducer === "string" && /candidate='([^']*)'/.exec(reproducer);
   const who = known ? "--backend " + quoted(cell.backend) : "--candidate " + quoted(spec ? spec[1] : cell.operator + "=FILE.py:" + cell.backend);
-  const command = "pytest tests/conformance/test_" + cell.property.replaceAll("-", "_") + ".py --operator " + quoted(cell.operator) + " " + who
+  const command = "pytest tests/conformance/test_properties.py::test_" + cell.property.replaceAll("-", "_") + " --operator " + quoted(cell.operator) + " " + who
     + " --device " + quoted(cell.device) + " --dtype " + quoted(cell.dtype);
   const commit = payload.commit ? " at commit " + payload.commit.split(/\s/).pop().slice(0, 12) : "";
   const path = spec || !known ? " Where it names the candidate's file, put the path that it has on your machine." : "";
@@ -106,7 +105,7 @@ function again(cell, reproducer, folded) {
 const quoted = (text) => /^[\w./:=+@-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
 function numbers(figures, ...more) {
-  const rows = [...figures].filter(([name]) => !SHOWN.has(name) && !AFTER.test(name)).map(([name, value]) => term(name, plain(value)));
+  const rows = [...figures].filter(([name]) => !SHOWN.has(name)).map(([name, value]) => term(name, plain(value)));
   return el("dl", { class: "facts numbers" }, rows, more);
 }
 

@@ -13,19 +13,21 @@ import torch
 from torch import Tensor
 
 import spec.contract
-from harness.bench import correctness, document, products, rounds
+from harness.bench import correctness, products, rounds
 from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim, MemoryClaim
 from harness.bench.measurement import WRONG, Settings, measure
-from harness.bench.record import groups, read, write, written
+from harness.bench.record import groups, read, write
 from harness.bench.tables import tutorial
 from harness.discovery import all_backends, operator
 from harness.errors import Failure, UsageError
 from harness.gate.baseline import FASTER, NOT_SLOWER, SLOWER, changes
+from harness.judging.scenarios import smallest
+from harness.judging.subject import Subject
 from harness.measuring import ceilings, memory, work
-from harness.options import Selection, slots
-from harness.scenarios import smallest
-from harness.subject import Subject
+from harness.report.strict_json import written
+from harness.running.selection import Selection, slots
 from spec.contract import FORWARD, PHASES
+from tools import performance_page
 
 ROOT = Path(__file__).parents[3]
 LLTM = operator("lltm")
@@ -107,8 +109,8 @@ def test_what_was_measured_is_kept_after_each_group(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_page_is_drawn_from_the_record(record: dict[str, Any]) -> None:
-    page = document.drawn(record, "# Title\n", "it.json")
-    assert document.drawn(record, page, "it.json") == page
+    page = performance_page.drawn(record, "# Title\n", "it.json")
+    assert performance_page.drawn(record, page, "it.json") == page
     assert "python-manual-backward" in page
     assert "wrong before timing" in page
     (cells,) = tutorial(record["rows"]).values()
@@ -117,8 +119,10 @@ def test_the_page_is_drawn_from_the_record(record: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("results/*/bench.json")), ids=lambda path: path.parent.name)
 def test_the_page_shows_the_records(path: Path) -> None:
-    page, name = (ROOT / document.DOCUMENT).read_text(encoding="utf-8"), str(path.relative_to(ROOT))
-    assert document.drawn(read(path), page, name) == page, f"out of date: python -m harness.bench.document {name}"
+    page, name = (ROOT / performance_page.DOCUMENT).read_text(encoding="utf-8"), str(path.relative_to(ROOT))
+    assert performance_page.drawn(read(path), page, name) == page, (
+        f"out of date: python -m tools.performance_page {name}"
+    )
 
 
 def test_a_claim_is_met_where_its_whole_interval_is(record: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from harness.__main__ import main
 from harness.bench import record
 from harness.errors import UsageError
-from harness.schema import schema
+from harness.report.schema import schema
 from spec.contract import PHASES
 from tests.meta.reports import CPU, bench, timed
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from harness.rendering.html import page
-from harness.report import Report
-from tests.meta.reports import H200, PLANTED, attacking, in_forms, large, one_of_each
+from harness.report.report import Report
+from tests.meta.reports import PLANTED, attacking, h200, in_forms, large, one_of_each
 
 PAGES: dict[str, Callable[[], Report]] = {
-    "h200": lambda: Report.read(H200),
+    "h200": h200,
     "planted": lambda: Report.read(PLANTED),
     "each": one_of_each,
     "attack": attacking,

@@ -7,8 +7,8 @@ import base64
 import pytest
 from selenium.webdriver.common.by import By
 
-from harness.judge import FAIL
-from harness.report import Report
+from harness.report.cell import FAIL
+from harness.report.report import Report
 from tests.meta.browser.driving import DESKTOP, MARKS, PHONE, Driver, Open, every, go_to, one, text, until
 from tests.meta.reports import PLANTED
 

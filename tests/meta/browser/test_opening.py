@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.judge import FAIL
+from harness.report.cell import FAIL
 from tests.meta.browser.driving import MARKS, Open, every, go_to, one, text, until
 from tests.meta.reports import ATTACK, large
 

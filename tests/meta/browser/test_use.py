@@ -7,16 +7,16 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from harness.judge import FAIL, NOT_RUN
-from harness.report import Report
+from harness.report.cell import FAIL, NOT_RUN
+from harness.report.report import Report
 from tests.meta.browser.driving import MARKS, PHONE, Driver, Open, every, go_to, one, text, until
-from tests.meta.reports import H200, PLANTED, SCRIPT
+from tests.meta.reports import PLANTED, SCRIPT, h200
 
 pytestmark = MARKS
 
 
 def test_filters_say_how_many_there_are_and_stand_in_the_address(browse: Open) -> None:
-    report = Report.read(H200)
+    report = h200()
     driver = browse("h200")
     one(driver, "#verdicts [data-verdict=not-run]").click()
     count = report.count(NOT_RUN)
@@ -122,7 +122,7 @@ def test_somebody_with_the_page_alone_learns_what_is_wrong(browse: Open) -> None
     assert wrong.figures["reproducer"].strip() in first.find_element(By.CSS_SELECTOR, "pre").get_attribute(
         "textContent"
     )
-    command = "pytest tests/conformance/test_forward_parity.py --operator lltm --candidate lltm="
+    command = "pytest tests/conformance/test_properties.py::test_forward_parity --operator lltm --candidate lltm="
     assert command in first.text
     assert "what rounding explains" in first.text
     second = until(driver, lambda d: every(d, "#failures article")[1])

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import Unavailable
 from harness.gate import sampling
-from harness.gate.sampling import Plan, Samples, sample
+from harness.gate.sampling import Samples, SamplingPlan, sample
 from harness.gate.workers import WorkerFailed
 
 BASE, HEAD = Path("base"), Path("head")
@@ -58,7 +58,10 @@ class _Worker:
         return {"prepare": None, "calls": 20, "memory": machine.memory[self._tree]}[what]
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, machine: Machine, plan: Plan = Plan()) -> dict[str, Samples]:  # noqa: B008
+PLAN = SamplingPlan()
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, machine: Machine, plan: SamplingPlan = PLAN) -> dict[str, Samples]:
     """The samples of one benchmark on that machine."""
     monkeypatch.setattr(sampling, "workers", machine.workers)
     return sample(BASE, HEAD, [BENCHMARK], plan, lambda text: None)

@@ -8,7 +8,8 @@ from math import log
 
 import numpy as np
 
-from harness.gate.statistics import Launches, Rule, alarms, estimate
+from harness.bench.resampling import Launches
+from harness.gate.statistics import Rule, alarms, estimate
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import build
+from harness.building import build
 from harness.gate.instructions import marks, problems, total
 
 PROGRAM = """

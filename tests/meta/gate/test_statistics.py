@@ -7,7 +7,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from harness.gate.statistics import Estimate, Rule, abba, alarms, enough, estimate, holm, resampled_medians
+from harness.bench.resampling import resampled_medians
+from harness.gate.statistics import Estimate, Rule, abba, alarms, enough, estimate, holm
 from tests.meta.gate.simulation import FEW, NOISES, Noise, alarm_rate, pairs
 
 RULE = Rule()

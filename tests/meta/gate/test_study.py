@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from harness.bench.record import read
-from harness.tables import insert
-from tests.meta.study import gate
+from harness.rendering.tables import insert
+from tools.study import gate
 
 ROOT = Path(__file__).parents[3]
 
@@ -75,5 +75,5 @@ RECORDS = sorted(ROOT.glob("results/*/gate-study.json"))
 def test_the_page_shows_the_record(path: Path) -> None:
     document = (ROOT / gate.DOCUMENT).read_text(encoding="utf-8")
     name = str(path.relative_to(ROOT))
-    redraw = f"python -m tests.meta.study.gate --draw {name}"
+    redraw = f"python -m tools.study.gate --draw {name}"
     assert insert(gate.drawn(read(path, gate.KIND)), document, name) == document, f"out of date: {redraw}"

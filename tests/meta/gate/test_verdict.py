@@ -11,7 +11,7 @@ from rich.console import Console
 
 from harness.gate import drawing, verdict
 from harness.gate.matching import EXTRA, MISSING, Fate
-from harness.gate.sampling import KINDS, PLANTED, SAME, Plan, Samples
+from harness.gate.sampling import KINDS, PLANTED, SAME, Samples, SamplingPlan
 from harness.gate.statistics import Estimate, Rule
 from harness.gate.verdict import Result
 from tests.meta.gate import machine
@@ -123,7 +123,7 @@ def test_a_call_that_is_too_long_is_left_out_with_the_reason(monkeypatch: pytest
 
 def test_each_launch_is_a_start_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     started = Machine()
-    (samples,) = measured(monkeypatch, started, Plan(launches=4, pairs=11)).values()
+    (samples,) = measured(monkeypatch, started, SamplingPlan(launches=4, pairs=11)).values()
     assert started.started == 4
     assert {kind: [len(launch) for launch in samples.launches(kind)] for kind in KINDS} == dict.fromkeys(
         KINDS, [11] * 4

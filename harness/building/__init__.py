@@ -1,0 +1,1 @@
+"""Compile and load what backends declare: the host compiler, nvcc, hipcc."""

@@ -1,0 +1,1 @@
+"""`python -m harness`: one file a command; `main` finds them."""

@@ -1,0 +1,31 @@
+"""Reading the reports that a command was given, and writing what is drawn from them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.report.atomic_write import write_atomically
+from harness.report.merge import merge
+from harness.report.report import Report
+
+
+def read(paths: Sequence[Path], any_cpu: bool = False) -> Report:
+    """The one report of all files. Raises UsageError where one is no report, or where they do not belong together."""
+    names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"{twice} is given twice; give each report once")
+    return merge([(str(path), Report.read(path)) for path in paths], any_cpu)
+
+
+def deliver(text: str, output: Path | None) -> int:
+    """Write to the file, or to standard output; whatever the verdicts are, that is a success."""
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_atomically(output, text)
+        print(f"{output}: {len(text.encode()):,} bytes", file=sys.stderr)
+    return 0

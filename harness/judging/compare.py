@@ -1,0 +1,229 @@
+"""Hold one tensor against its envelope. The only place where it is decided how much error is too much.
+
+With e the error, y the exact value, N its elements, E the extremes of the envelope and u the unit roundoff of the
+dtype, a tensor must keep all four of
+
+    largest     max|e|        <=  2 (E_max + u max|y|) + f
+    rms         RMS(e)        <=  1.5 (E_rms + u RMS(y) / sqrt(3)) + f
+    elementwise |e_i|         <=  8 max(sigma_i, median(sigma)/2) + 2 u |y_i| + f
+    gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)
+
+The last sees a scale error of one percent that no single element shows. It is asked of each named block too, one gate's
+rows of the weights say: in the whole, an error in one of them is diluted. u/2 is what the last operation in the dtype
+may be biased by, which no number of elements averages away. f is `spec.rounding.underflow`.
+
+Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite; where
+an output is not used, a gradient may be anything there, since 0 * NaN may just as well never have been computed. Where
+y is finite, nothing else may be.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spec.envelope import Block, Envelope, chosen, gain
+from spec.rounding import UNIT_ROUNDOFF, underflow
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One of the four measures: what was seen and what was allowed."""
+
+    name: str
+    seen: float
+    allowed: float
+
+    @property
+    def used(self) -> float:
+        """The part of the allowance that was used; above 1 the tensor is wrong."""
+        if self.allowed > 0:
+            return self.seen / self.allowed
+        return 0.0 if self.seen == 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A tensor held against its envelope: the four statistics, which elements are wrong, and the worst one's place."""
+
+    statistics: tuple[Statistic, ...]
+    error: Tensor
+    wrong: Tensor
+    place: tuple[int, ...]
+    special: str = ""
+
+    @property
+    def worst(self) -> Statistic:
+        return max(self.statistics, key=lambda statistic: statistic.used)
+
+    @property
+    def holds(self) -> bool:
+        return not self.special and self.worst.used <= 1.0
+
+    def figures(self, tensor: str, scenario: str) -> dict[str, Any]:
+        """The worst statistic as the report has it: `used` is the error in units of the allowance."""
+        worst = self.worst
+        return {
+            "used": round(worst.used, 4),
+            "tensor": tensor,
+            "statistic": worst.name,
+            "seen": worst.seen,
+            "allowed": worst.allowed,
+            "scenario": scenario,
+        }
+
+
+#: What is asked where the exact value is not finite: see above.
+SAME, NOT_FINITE, ANYTHING = "same", "not finite", "anything"
+
+
+@dataclass(frozen=True)
+class _Allowance:
+    """What follows from an envelope alone: what each statistic may be. Flat tensors, of the usable elements."""
+
+    everything: bool
+    y: Tensor
+    elementwise: Tensor
+    largest: float
+    rms: float
+    gain: float
+    #: Of each named block that has elements: which, the exact values there, and what its gain may be.
+    blocks: tuple[tuple[Block, Tensor, float], ...]
+
+
+@lru_cache(maxsize=128)
+def _allowance(envelope: Envelope) -> _Allowance:
+    exact, usable = envelope.exact, envelope.usable
+    unit, floor = UNIT_ROUNDOFF[envelope.dtype], underflow(envelope.dtype)
+    y = chosen(exact, usable)
+    everything = y.numel() == exact.numel()
+    if y.numel() == 0:
+        return _Allowance(everything, y, y, 0.0, 0.0, 0.0, ())
+    size = y.abs()
+    sigma = torch.maximum(envelope.sigma, envelope.sigma.median() / 2)
+    known = exact if everything else torch.where(usable, exact, 0.0)
+    parts = ((block, block.of(known)) for block in envelope.blocks)
+    return _Allowance(
+        everything,
+        y,
+        elementwise=8 * sigma + 2 * unit * size + floor,
+        largest=2 * (envelope.largest + unit * float(size.max())) + floor,
+        rms=1.5 * (envelope.rms + unit * _rms(y) / math.sqrt(3)) + floor,
+        gain=_gain_allowed(envelope.gain, y, unit, floor),
+        blocks=tuple(
+            (block, part, _gain_allowed(block.gain, part, unit, floor)) for block, part in parts if part.numel() > 0
+        ),
+    )
+
+
+def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comparison:
+    """Hold `candidate`, of the envelope's shape, against it."""
+    got = candidate.detach().cpu().to(torch.float64)
+    allowed = _allowance(envelope)
+    if allowed.everything and bool(got.isfinite().all()):  # as it nearly always is, and is soon told
+        special, bad = "", None
+        error_everywhere = got - envelope.exact
+        error = error_everywhere.reshape(-1)
+    else:
+        special, bad = _specials(got, envelope, specials)
+        error_everywhere = torch.where(envelope.usable, got - envelope.exact, 0.0).nan_to_num(nan=math.inf)
+        error = chosen(error_everywhere, envelope.usable)
+    if error.numel() == 0:
+        wrong = torch.zeros_like(envelope.usable) if bad is None else bad
+        return Comparison((Statistic("largest", 0.0, 0.0),), error_everywhere, wrong, _first(wrong), special)
+
+    size = error.abs()
+    ratio = size / allowed.elementwise
+    worst, farthest = int(ratio.argmax()), int(size.argmax())
+    finite = math.isfinite(float(size[farthest]))
+    statistics = (
+        Statistic("largest", float(size[farthest]), allowed.largest),
+        Statistic("rms", _rms(error), allowed.rms),
+        Statistic("elementwise", float(size[worst]), float(allowed.elementwise[worst])),
+        Statistic("gain", gain(error, allowed.y) if finite else math.inf, allowed.gain),
+        *(
+            Statistic(f"gain of {block.name}", gain(block.of(error_everywhere), y) if finite else math.inf, most)
+            for block, y, most in allowed.blocks
+        ),
+    )
+    over = size > allowed.elementwise
+    if bad is None:
+        wrong = over.reshape(envelope.exact.shape)
+    else:
+        wrong = bad.clone()
+        wrong[envelope.usable] |= over
+    largest, elementwise = statistics[0], statistics[2]
+    at = worst if elementwise.used >= largest.used else farthest
+    place = _first(bad) if special and bad is not None else _place(at, envelope.usable, allowed.everything)
+    return Comparison(statistics, error_everywhere, wrong, place, special)
+
+
+def _place(at: int, usable: Tensor, everything: bool) -> tuple[int, ...]:
+    """Where the usable element with that number is."""
+    if not everything:
+        return tuple(usable.nonzero()[at].tolist())
+    return tuple(int(index) for index in np.unravel_index(at, usable.shape))
+
+
+def _first(mask: Tensor) -> tuple[int, ...]:
+    places = mask.nonzero()
+    return tuple(places[0].tolist()) if len(places) else (0,) * mask.dim()
+
+
+def _gain_allowed(seen: float, y: Tensor, unit: float, floor: float) -> float:
+    return 3 * seen + unit * (2 / math.sqrt(y.numel()) + 0.5) + floor / max(_rms(y), floor)
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.square().mean().sqrt())
+
+
+def _specials(got: Tensor, envelope: Envelope, asked: str) -> tuple[str, Tensor]:
+    """What is wrong with NaN and infinities, in words, and where."""
+    exact = envelope.exact
+    limit = torch.finfo(envelope.dtype).max
+    not_finite_here = envelope.usable & ~got.isfinite()
+    if bool(not_finite_here.any()):
+        return (
+            f"{int(not_finite_here.sum())} elements are NaN or infinite where the exact value is finite",
+            not_finite_here,
+        )
+    overflown = exact.abs() > limit  # infinities too
+    unlike = overflown & ~(
+        (got.sign() == exact.sign()) & (got.abs() >= limit * (1 - 8 * UNIT_ROUNDOFF[envelope.dtype]))
+    )
+    lost = exact.isnan() & ~got.isnan()
+    if asked != SAME:
+        lost = ~exact.isfinite() & got.isfinite() & (asked == NOT_FINITE)
+        unlike = torch.zeros_like(lost)
+    if bool(lost.any()):
+        was = "not NaN" if asked == SAME else "finite"
+        return f"{int(lost.sum())} elements are {was} where the exact value is NaN", lost
+    if bool(unlike.any()):
+        return f"{int(unlike.sum())} elements are not infinite where the exact value overflows {envelope.dtype}", unlike
+    return "", torch.zeros_like(envelope.usable)
+
+
+def has_evidence(envelope: Envelope) -> bool:
+    """Whether a wrong answer would be rejected: zeros, the right answer times 1.05, and its rows rotated by one."""
+    exact = envelope.exact
+    if exact.numel() == 0 or not bool(envelope.usable.any()):
+        return False
+    wrong_answers = [torch.zeros_like(exact), exact * 1.05]
+    rotated = exact.roll(1, 0) if exact.dim() > 0 else exact
+    if not torch.equal(rotated, exact):
+        wrong_answers.append(rotated)
+    return all(_is_far(answer, envelope) or not compare(answer, envelope).holds for answer in wrong_answers)
+
+
+def _is_far(answer: Tensor, envelope: Envelope) -> bool:
+    """Whether the second of the four alone rejects an answer that is finite where it should be; it is soon computed."""
+    y = chosen(envelope.exact, envelope.usable)
+    seen = _rms(chosen(answer, envelope.usable) - y)
+    return seen > _allowance(envelope).rms

@@ -1,0 +1,121 @@
+"""Where a candidate leaves the reference: the first named step of the contract that it computes, and computes wrongly.
+
+A function made of PyTorch's operations shows what it computes on the way, and a compiled one what its own operators
+return. All of it is recorded in one more call, and each of the contract's `intermediates` is looked for in it, within
+an allowance made as for results. What is fused, or computed in pieces as in a loop over time, shows nothing, and
+nothing is said of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from harness.judging.compare import compare
+from harness.judging.scenario import Call, Scenario, realise
+from harness.judging.subject import CANDIDATE_ERRORS, Subject
+from spec.contract import Operator
+from spec.envelope import Envelope, envelopes
+
+#: Elements that are recorded in all; a call that makes more is not looked into further.
+_ELEMENTS = 2**24
+#: A tensor farther from a step than this part of the step's size is some other thing, and no attempt at it.
+_NEAR = 0.5
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What an operation returned, in float64; `is_view` where it made nothing new."""
+
+    operation: str
+    value: Tensor
+    is_view: bool
+
+
+class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Copies of the floating-point results of these shapes, in the order in which they are made."""
+
+    def __init__(self, shapes: set[tuple[int, ...]]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._shapes, self._left = shapes, _ELEMENTS
+        self.seen: list[_Seen] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        is_view = not func._schema.is_mutable and any(value.alias_info is not None for value in func._schema.returns)
+        for result in tree_leaves(results):
+            if isinstance(result, Tensor) and result.is_floating_point() and tuple(result.shape) in self._shapes:
+                self._left -= result.numel()
+                if self._left >= 0:
+                    value = result.detach().cpu().double().clone()
+                    self.seen.append(_Seen(str(func.overloadpacket), value, is_view))
+        return results
+
+
+def first_divergence(subject: Subject, scenario: Scenario) -> str:
+    """A sentence on the steps that come out right and the first that does not; "" where no step is to be seen."""
+    steps = _steps(subject.operator, scenario, subject.dtype)
+    recorder = _Recorder({tuple(envelope.exact.shape) for envelope in steps.values()})
+    call = subject.realise(scenario)
+    with suppress(*CANDIDATE_ERRORS), recorder:
+        subject.function(*call.inputs)
+    right: dict[str, set[int]] = {
+        name: {k for k, seen in enumerate(recorder.seen) if _holds(seen.value, envelope)}
+        for name, envelope in steps.items()
+    }
+    known = set().union(*right.values())
+    others = [seen for k, seen in enumerate(recorder.seen) if k not in known]
+    good = [name for name in steps if right[name]]
+    words = [f"{', '.join(good)} {'come' if len(good) > 1 else 'comes'} out right"] if good else []
+    last = max((list(steps).index(name) for name in good), default=-1)
+    for number, name in enumerate(steps):
+        if right[name]:
+            continue
+        attempt = _nearest(others, steps[name])
+        if attempt:
+            distance, operation = attempt
+            off = f"off by {distance:.2g} of its size"
+            return "; ".join([*words, f"{name} is the first step that comes out wrong: {operation} gives it, {off}"])
+        if number > last:  # before the last that is right, it was only not shown
+            return f"{words[0]}; the error is in {name} or later" if good else ""
+    return f"{words[0]}; the error is in what comes after" if good else ""
+
+
+def _steps(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> dict[str, Envelope]:
+    """The contract's intermediates that have elements, each with its allowance."""
+    call = realise(operator, scenario, dtype)
+    exact = call.to_float64()
+
+    def evaluate(call: Call) -> dict[str, Tensor]:
+        with torch.no_grad():
+            return operator.intermediates(*call.inputs)
+
+    names = list(evaluate(exact))
+    found = envelopes(lambda: tuple(evaluate(exact).values()), tuple(evaluate(call).values()), dtype)
+    return {name: envelope for name, envelope in zip(names, found, strict=True) if envelope.exact.numel() > 0}
+
+
+def _holds(value: Tensor, envelope: Envelope) -> bool:
+    return value.shape == envelope.exact.shape and compare(value, envelope).holds
+
+
+def _nearest(seen: list[_Seen], envelope: Envelope) -> tuple[float, str] | None:
+    """The distance of the nearest attempt at a step, in parts of the step's size, and what made it; None if none."""
+    exact = envelope.exact.masked_fill(~envelope.usable, 0.0)
+    size = float(torch.linalg.vector_norm(exact))
+    fitting = [one for one in seen if one.value.shape == exact.shape and not one.is_view]
+    errors = [one.value.masked_fill(~envelope.usable, 0.0).nan_to_num(nan=torch.inf) - exact for one in fitting]
+    distances = [
+        (float(torch.linalg.vector_norm(error)) / size, one.operation)
+        for error, one in zip(errors, fitting, strict=True)
+        if size > 0
+    ]
+    return min((found for found in distances if found[0] < _NEAR), default=None)

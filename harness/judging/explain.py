@@ -1,0 +1,151 @@
+"""Say what is wrong with a tensor, in the words of somebody who wrote the kernel.
+
+A number that is off says little; what it would be right for says much. So a wrong tensor is held against answers to
+other questions: with one cotangent left out, with two gates exchanged, scaled, transposed, with every row equal to the
+first. Where one of these fits within the allowance, the failure says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from harness.judging.compare import Comparison, compare
+from harness.judging.oracle import evaluate, expected
+from harness.judging.scenario import Scenario, realise
+from spec.contract import Operator, Sizes, TensorArg
+from spec.envelope import Envelope
+
+
+def explain(
+    operator: Operator,
+    scenario: Scenario,
+    arg: TensorArg,
+    is_gradient: bool,
+    got: Tensor,
+    envelope: Envelope,
+    found: Comparison,
+) -> list[str]:
+    """Sentences, the most telling first: what the tensor equals instead, then where it is wrong."""
+    value = got.detach().cpu().to(torch.float64)
+    sentences = list(_equals_instead(operator, scenario, arg, is_gradient, value, envelope))[:2]
+    where = where_wrong(found.wrong, arg, dict(scenario.sizes))
+    if where:
+        sentences.append(where)
+    if scenario.values != "normal":
+        sentences.append(f"the inputs are {scenario.values}: {operator.family(scenario.values).purpose}")
+    return sentences
+
+
+def _equals_instead(
+    operator: Operator, scenario: Scenario, arg: TensorArg, is_gradient: bool, got: Tensor, envelope: Envelope
+) -> Iterator[str]:
+    exact, usable = envelope.exact, envelope.usable
+
+    def fits(answer: Tensor) -> bool:
+        return (
+            compare(got, replace(envelope, exact=answer)).holds
+            and not compare(exact, replace(envelope, exact=answer)).holds
+        )
+
+    if not bool(got[usable].any()):
+        yield "it is zero everywhere"
+        return
+    if is_gradient:
+        used = [out.name for out in operator.outputs if dict(scenario.cotangents).get(out.name) != "missing"]
+        for name in used if len(used) > 1 else ():
+            kinds = {**dict(scenario.cotangents), name: "missing"}
+            other = expected(operator, replace(scenario, cotangents=tuple(kinds.items())), envelope.dtype)
+            if fits(other.gradients[arg.name].exact):
+                yield f"it is what the gradient would be if the cotangent of {name} were ignored"
+    sizes = dict(scenario.sizes)
+    for first, second in _exchangeable(arg, sizes):
+        if fits(_exchange(exact, 0, first, second)):
+            yield f"it is right but for {first[0]} and {second[0]}, which are exchanged"
+    if not is_gradient:
+        yield from (
+            f"it is what the result would be with {first} and {second} exchanged"
+            for first, second, answer in _with_exchanged_inputs(operator, scenario, envelope.dtype, arg)
+            if fits(answer)
+        )
+    if exact.dim() == 2 and exact.shape[0] == exact.shape[1] and fits(exact.t()):
+        yield "it is the transpose of what it should be"
+    rows = arg.row_dim or 0
+    if exact.dim() >= 1 and exact.shape[rows] > 1 and fits(exact.narrow(rows, 0, 1).expand_as(exact)):
+        yield "every row equals what row 0 should be"
+    y, value = exact[usable], got[usable]
+    if bool(value.isfinite().all()) and y.numel() > 1 and bool(y.any()):
+        factor = float(torch.dot(value, y) / torch.dot(y, y))
+        if factor != 0 and compare(got / factor, envelope).holds:
+            yield f"it is {factor:.4g} times what it should be"
+
+
+Block = tuple[str, int, int]
+
+
+def _exchangeable(arg: TensorArg, sizes: Sizes) -> list[tuple[Block, Block]]:
+    blocks = arg.blocks_of(0, sizes)
+    return [(a, b) for a, b in combinations(blocks, 2) if a[2] - a[1] == b[2] - b[1] > 0]
+
+
+def _exchange(tensor: Tensor, dim: int, first: Block, second: Block) -> Tensor:
+    index = torch.arange(tensor.shape[dim])
+    index[first[1] : first[2]], index[second[1] : second[2]] = (
+        torch.arange(second[1], second[2]),
+        torch.arange(first[1], first[2]),
+    )
+    return tensor.index_select(dim, index)
+
+
+def _with_exchanged_inputs(
+    operator: Operator, scenario: Scenario, dtype: torch.dtype, wanted: TensorArg
+) -> Iterator[tuple[str, str, Tensor]]:
+    """The output `wanted` of calls in which a pair of blocks is exchanged in every input that has them."""
+    sizes = dict(scenario.sizes)
+    call = realise(operator, scenario, dtype).to_float64()
+    pairs = {(a[0], b[0]): None for arg in operator.inputs for a, b in _exchangeable(arg, sizes)}
+    position = [arg.name for arg in operator.outputs].index(wanted.name)
+    for names in pairs:
+        inputs = list(call.inputs)
+        for k, arg in enumerate(operator.inputs):
+            for first, second in _exchangeable(arg, sizes):
+                if (first[0], second[0]) == names:
+                    inputs[k] = _exchange(inputs[k], 0, first, second)
+        cotangents = tuple(torch.zeros(arg.shape_for(sizes), dtype=torch.float64) for arg in operator.outputs)
+        yield *names, evaluate(operator, replace(call, inputs=tuple(inputs), cotangents=cotangents))[position]
+
+
+def where_wrong(wrong: Tensor, arg: TensorArg, sizes: Sizes) -> str:
+    """`wrong at 6 of 30 elements: rows 0..2 of 3, columns 3..4 of 5`, with the names of blocks; "" where nothing is."""
+    count = int(wrong.sum())
+    if count == 0:
+        return ""
+    words = f"{count} of {wrong.numel()} elements are wrong"
+    parts = []
+    for dim in range(wrong.dim()):
+        others = [other for other in range(wrong.dim()) if other != dim]
+        hit = wrong.any(dim=others) if others else wrong
+        indices = hit.nonzero().flatten().tolist()
+        axis = ("rows", "columns")[dim] if wrong.dim() == 2 else f"dimension {dim}"
+        if len(indices) == wrong.shape[dim]:
+            continue
+        blocks = [name for name, begin, end in arg.blocks_of(dim, sizes) if bool(hit[begin:end].any())]
+        named = f" ({', '.join(blocks)})" if blocks else ""
+        parts.append(f"{axis} {_ranges(indices)} of {wrong.shape[dim]}{named}")
+    return f"{words}: {', '.join(parts)}" if parts else words
+
+
+def _ranges(indices: list[int]) -> str:
+    """`0..2, 7, 9..12`, shortened after four ranges."""
+    ranges: list[list[int]] = []
+    for index in indices:
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    words = [str(a) if a == b else f"{a}..{b}" for a, b in ranges[:4]]
+    return ", ".join(words) + (", ..." if len(ranges) > 4 else "")

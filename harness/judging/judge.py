@@ -1,0 +1,119 @@
+"""One property of one subject, judged: a `Cell` of the report."""
+
+from __future__ import annotations
+
+import functools
+import time
+import traceback
+from typing import Any
+
+import torch
+
+from harness.errors import Failure, NoEvidence, NotApplicable
+from harness.judging import tampering
+from harness.judging.property import Property
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+
+_trusted: dict[tuple[str, str], tuple[Any, Any]] = {}
+
+
+def bind() -> None:
+    """Remember the functions that the judge uses. Call it before the first candidate is imported."""
+    _trusted.update(tampering.snapshot())
+
+
+def judge(subject: Subject, property: Property) -> Cell:
+    """Run the property's check and turn what comes of it into a cell. Only a fault of the harness itself escapes."""
+    if not _trusted:
+        bind()
+    start = time.perf_counter()
+    verdict, reason, figures = _verdict(subject, property)
+    replaced = tampering.undo(_trusted)
+    declaration = subject.declaration(property.name)
+    if replaced:  # a declaration does not excuse it
+        verdict, figures = FAIL, {}
+        reason = f"the candidate replaced {', '.join(replaced[:5])}, with which it is judged, and should leave it alone"
+    elif declaration is not None:
+        if verdict == PASS:
+            verdict, reason = (
+                FAIL,
+                (
+                    f"the backend declares that it does not hold {property.name} ({declaration.reason}), but it does: "
+                    "remove the declaration"
+                ),
+            )
+        elif verdict == FAIL:
+            figures = {**figures, "seen": reason}
+            verdict, reason = DECLARED, declaration.reason
+    return Cell(
+        operator=subject.operator.name,
+        backend=subject.backend,
+        device=subject.device,
+        dtype=subject.dtype_name,
+        property=property.name,
+        verdict=verdict,
+        reason=reason,
+        figures=figures,
+        seconds=round(time.perf_counter() - start, 4),
+    )
+
+
+def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    lacks: dict[str, str] = {}
+    unasked: dict[str, str] = {}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            for form in subject.operator.every_form():
+                now = subject.in_form(form)
+                try:
+                    found[form.title] = property.check(now)
+                except NoEvidence as lack:
+                    lacks[form.title] = str(lack)
+                except NotApplicable as why:
+                    unasked[form.title] = str(why)
+    except Failure as failure:
+        return FAIL, str(failure), failure.figures
+    except CANDIDATE_ERRORS as error:
+        if not _raised_by_candidate(error, subject):
+            raise
+        return FAIL, f"{property.name}: the candidate raised {one_line(error)}, where it should not", {}
+    if lacks:
+        return NO_EVIDENCE, _of_forms(lacks), {}
+    if not found:
+        return NOT_RUN, _of_forms(unasked), {}
+    return PASS, "", _merged(found, unasked)
+
+
+def _of_forms(reasons: dict[str, str]) -> str:
+    """One reason as it is; several with the forms that they are of."""
+    different = dict.fromkeys(reasons.values())
+    if len(different) == 1:
+        return next(iter(different))
+    return "; ".join(f"{title}: {reason}" for title, reason in reasons.items())
+
+
+def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[str, Any]:
+    """The figures of all forms, with the tightest fit and the number of scenarios of them all."""
+    if len(found) == 1 and not unasked:
+        return next(iter(found.values()))
+    merged: dict[str, Any] = {"forms": found, **({"not asked of": unasked} if unasked else {})}
+    worst = [figures["worst"] for figures in found.values() if "worst" in figures]
+    if worst:
+        merged["worst"] = max(worst, key=lambda figure: figure["used"])
+    for count in ("scenarios", "beyond_float64"):
+        counts = [figures[count] for figures in found.values() if count in figures]
+        if counts:
+            merged[count] = sum(counts)
+    return merged
+
+
+def _raised_by_candidate(error: BaseException, subject: Subject) -> bool:
+    """Whether the candidate's code is on the stack: an error of ours must never be booked as a fault of theirs."""
+    function = subject.function
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return code in frames if code is not None else False

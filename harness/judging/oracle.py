@@ -1,0 +1,136 @@
+"""What a call should return, and how far rounding may take an implementation from it.
+
+An `Expected` is computed from the scenario alone, on the CPU, and shared by all backends: it never sees a candidate
+or a tensor that a candidate has touched.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from harness.judging.compare import has_evidence
+from harness.judging.scenario import CHANGING, Call, Scenario, realise
+from spec.contract import Operator, Sizes, TensorArg
+from spec.envelope import Block, Envelope, envelopes
+from spec.precise import precisely
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Exact outputs and gradients (float64), each with its envelope, by the names of outputs and inputs."""
+
+    outputs: dict[str, Envelope]
+    gradients: dict[str, Envelope]
+    #: Names whose check would have rejected a wrong answer, "gradient of ..." for gradients.
+    evident: frozenset[str]
+    #: Whether the exact values are exact beyond float64: see `spec.precise`.
+    precise: bool = False
+
+
+class ByIdentity:
+    """An operator as a cache key: contracts hold lists and functions, which do not hash by value."""
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+
+    def __hash__(self) -> int:
+        return id(self.operator)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByIdentity) and other.operator is self.operator
+
+
+def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:
+    """The judgement's measure for one scenario. Gradients are of every differentiable input."""
+    # What is wanted, and how a tensor lies in memory, does not change what is right: such scenarios share one entry.
+    values = replace(
+        scenario,
+        name="",
+        wanted=None,
+        layouts=tuple(pair for pair in scenario.layouts if pair[1] in CHANGING),
+        cotangents=tuple(pair for pair in scenario.cotangents if pair[1] in CHANGING),
+    )
+    return _expected(ByIdentity(operator), values, dtype)
+
+
+@lru_cache(maxsize=2048)
+def _expected(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expected:
+    return expected_of(key.operator, realise(key.operator, scenario, dtype), dtype)
+
+
+def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
+    """The measure for a call that no scenario describes."""
+    exact_call = call.to_float64()
+    eager = _eager(operator, call, exact_call)
+    sizes = _sizes(operator, call)
+    blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
+
+    complete = _with_zeros(operator, exact_call)
+
+    def reference(*given: Tensor) -> tuple[Tensor, ...]:
+        return evaluate(operator, complete.of(iter(given)))
+
+    precise = precisely(lambda: reference(*complete.tensors)) if dtype == torch.float64 else None
+    found = envelopes(
+        reference,
+        eager,
+        dtype,
+        blocks=blocks,
+        exact=precise.exact if precise else None,
+        honest=[precise.losing_less] if precise else [],
+        inputs=complete.tensors,
+    )
+    outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
+    gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))
+    gradients = {arg.name: gradients[arg.name] for arg in operator.inputs if arg.differentiable}
+    named = {**outputs, **{f"gradient of {name}": envelope for name, envelope in gradients.items()}}
+    evident = frozenset(name for name, envelope in named.items() if has_evidence(envelope))
+    return Expected(outputs, gradients, evident, precise=precise is not None)
+
+
+def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:
+    """The reference in the dtype itself; NaN where the contract leaves a gradient open, which is then not usable."""
+    eager = evaluate(operator, _with_zeros(operator, call))
+    if operator.unspecified is None:
+        return eager
+    inputs, cotangents = exact_call.inputs, _with_zeros(operator, exact_call).cotangents
+    with torch.no_grad():
+        marked = operator.unspecified(inputs, tuple(g for g in cotangents if g is not None))
+    outputs, gradients = eager[: len(operator.outputs)], eager[len(operator.outputs) :]
+    return *outputs, *(
+        g.masked_fill(mark.isnan().to(g.device), math.nan) for g, mark in zip(gradients, marked, strict=True)
+    )
+
+
+def _sizes(operator: Operator, call: Call) -> Sizes:
+    pairs = zip(operator.inputs, call.inputs, strict=True)
+    return {symbol: n for arg, tensor in pairs for symbol, n in zip(arg.shape, tensor.shape, strict=True)}
+
+
+def _blocks(arg: TensorArg, sizes: Sizes) -> list[Block]:
+    return [
+        Block(name, dim, begin, end - begin)
+        for dim in range(len(arg.shape))
+        for name, begin, end in arg.blocks_of(dim, sizes)
+    ]
+
+
+def _with_zeros(operator: Operator, call: Call) -> Call:
+    if all(g is not None for g in call.cotangents):
+        return call
+    like = operator.forward(*call.inputs)
+    return Call(
+        call.inputs, tuple(torch.zeros_like(y) if g is None else g for g, y in zip(call.cotangents, like, strict=True))
+    )
+
+
+def evaluate(operator: Operator, call: Call) -> tuple[Tensor, ...]:
+    """(outputs..., gradients...) by the contract's own `forward` and `vjp`, in the dtype of the call."""
+    cotangents = tuple(g for g in call.cotangents if g is not None)
+    with torch.no_grad():
+        return (*operator.forward(*call.inputs), *operator.vjp(call.inputs, cotangents))

@@ -1,0 +1,243 @@
+"""The state of a process that a call must leave alone: how to read each piece of it, and how to put it back."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from backends.base import CUDA
+from harness.judging import tampering
+
+
+class Probe:
+    """One piece of global state: how to read it, how to put it back, and an unusual value for it, if it has one."""
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Any],
+        write: Callable[[Any], object],
+        unusual: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.name, self.read, self.write, self.unusual = name, read, write, unusual
+
+
+def _flushes_denormals() -> bool:
+    """Whether half of the smallest normal number is 0, in Python's arithmetic or in torch's."""
+    smallest = torch.full((8,), torch.finfo(torch.float32).tiny, device="cpu", dtype=torch.float32)
+    return sys.float_info.min / len("ab") == 0.0 or not bool((smallest / 2).all())
+
+
+def _default_device() -> str:
+    return str(torch.get_default_device())
+
+
+def _precisions() -> dict[str, str]:
+    """How float32 products may be computed. Reading one of the older settings raises where a newer one contradicts."""
+    backends = {
+        "all": torch.backends,
+        "cuda.matmul": torch.backends.cuda.matmul,
+        "cudnn": torch.backends.cudnn,
+        "mkldnn": torch.backends.mkldnn,
+    }
+    return {name: str(backend.fp32_precision) for name, backend in backends.items()}  # type: ignore[attr-defined]
+
+
+def _write_precisions(values: dict[str, str]) -> None:
+    torch.backends.fp32_precision = values["all"]  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.fp32_precision = values["cuda.matmul"]
+    torch.backends.cudnn.fp32_precision = values["cudnn"]
+    torch.backends.mkldnn.fp32_precision = values["mkldnn"]
+
+
+def _matmul_precision() -> str:
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return "contradicted by a newer setting"
+
+
+def _write_matmul_precision(value: str) -> None:
+    if value in ("highest", "high", "medium"):
+        torch.set_float32_matmul_precision(value)
+
+
+def _write_filters(filters: list[Any]) -> None:
+    warnings.filters[:] = filters  # type: ignore[index]
+    warnings._filters_mutated()  # type: ignore[attr-defined]
+
+
+def _environment() -> dict[str, str]:
+    """But for where torch.compile keeps its cache, which torch itself puts there when it is first traced with."""
+    return {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+
+
+def _write_environment(values: dict[str, str]) -> None:
+    for name in set(_environment()) - set(values):
+        del os.environ[name]
+    os.environ.update(values)
+
+
+def _write_deterministic(values: tuple[bool, bool]) -> None:
+    torch.use_deterministic_algorithms(values[0], warn_only=values[1])
+
+
+def _namespaces() -> dict[str, Any]:
+    return {
+        "torch": torch,
+        "torch.Tensor": torch.Tensor,
+        "torch.autograd": torch.autograd,
+        "torch.cuda": torch.cuda,
+        "torch.nn.functional": torch.nn.functional,
+        "torch.testing": torch.testing,
+        "time": time,
+        "warnings": warnings,
+    }
+
+
+def _functions() -> dict[str, Any]:
+    """The functions that tests and timers are made of: nobody replaces them."""
+    return {
+        f"{place}.{name}": value
+        for place, namespace in _namespaces().items()
+        for name, value in vars(namespace).items()
+        if callable(value)
+    }
+
+
+def _write_functions(functions: dict[str, Any]) -> None:
+    now = _functions()
+    for full_name, value in functions.items():
+        if now.get(full_name) is not value:
+            place, _, name = full_name.rpartition(".")
+            setattr(_namespaces()[place], name, value)
+
+
+def probes(device: str) -> list[Probe]:
+    found = [
+        Probe("default dtype", torch.get_default_dtype, torch.set_default_dtype, lambda _: torch.float64),
+        Probe("default device", _default_device, lambda was: torch.set_default_device(None if was == "cpu" else was)),
+        Probe(
+            "state of torch's generator",
+            lambda: bytes(torch.get_rng_state().numpy().data),
+            lambda was: torch.set_rng_state(torch.frombuffer(bytearray(was), dtype=torch.uint8)),
+        ),
+        Probe("state of Python's generator", random.getstate, random.setstate),
+        Probe("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
+        Probe("inference mode", torch.is_inference_mode_enabled, lambda _: None),
+        Probe("number of threads", torch.get_num_threads, torch.set_num_threads, lambda was: was + 1),
+        Probe("float32 precisions", _precisions, _write_precisions),
+        Probe("float32 matmul precision", _matmul_precision, _write_matmul_precision, lambda _: "high"),
+        Probe(
+            "deterministic algorithms",
+            lambda: (
+                torch.are_deterministic_algorithms_enabled(),
+                torch.is_deterministic_algorithms_warn_only_enabled(),
+            ),
+            _write_deterministic,
+        ),
+        Probe("anomaly detection", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+        Probe("flushing of denormals", _flushes_denormals, torch.set_flush_denormal, lambda _: True),
+        Probe("warnings filters", lambda: list(warnings.filters), _write_filters),
+        Probe("environment variables", _environment, _write_environment),
+        Probe("working directory", os.getcwd, os.chdir),
+        Probe("import path", lambda: list(sys.path), lambda was: sys.path.__setitem__(slice(None), was)),
+        Probe("garbage collection", gc.isenabled, lambda was: gc.enable() if was else gc.disable()),
+    ]
+    found += [
+        Probe(
+            f"autocast on {kind}",
+            partial(torch.is_autocast_enabled, kind),
+            partial(torch.set_autocast_enabled, kind),
+        )
+        for kind in ("cpu", "cuda")
+    ]
+    found += [
+        Probe(
+            f"cudnn.{flag}", partial(getattr, torch.backends.cudnn, flag), partial(setattr, torch.backends.cudnn, flag)
+        )
+        for flag in ("enabled", "benchmark", "deterministic")
+    ]
+    if device == CUDA:
+        found += [
+            Probe("current CUDA device", torch.cuda.current_device, torch.cuda.set_device),
+            Probe("current CUDA stream", torch.cuda.current_stream, torch.cuda.set_stream),
+            Probe(
+                "state of the CUDA generators",
+                lambda: [bytes(state.numpy().data) for state in torch.cuda.get_rng_state_all()],
+                lambda was: torch.cuda.set_rng_state_all(
+                    [torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in was]
+                ),
+            ),
+        ]
+    # Last, so that what is put back is put back by the real ones.
+    found.append(Probe("functions", _functions, _write_functions))
+    return found
+
+
+class Watch:
+    """All probes with what they said at first."""
+
+    def __init__(self, device: str) -> None:
+        self._probes = probes(device)
+        self._before = {probe.name: probe.read() for probe in self._probes}
+
+    def unusual(self) -> None:
+        """Set every piece of state that has an unusual value, and watch for that."""
+        for probe in self._probes:
+            if probe.unusual is not None:
+                probe.write(probe.unusual(self._before[probe.name]))
+        self._before = {probe.name: probe.read() for probe in self._probes}
+
+    def changes(self) -> Iterator[tuple[str, str, str]]:
+        """(name, what it is, what it was) of each piece of state that is no longer the same."""
+        for probe in self._probes:
+            now, was = probe.read(), self._before[probe.name]
+            if probe.name == "functions":
+                for name, value in was.items():
+                    there = now.get(name, value)
+                    if there is not value and not tampering.wrapped_by_torch(there, value):
+                        yield name, "another function", "the one that it is by itself"
+            elif now != was:
+                yield probe.name, *_shortly(now, was)
+
+    def put_back(self) -> None:
+        """Everything as it was, so that one candidate's doings do not meet the next."""
+        for probe in reversed(self._probes):
+            now, was = probe.read(), self._before[probe.name]
+            if probe.name == "functions" or now != was:
+                probe.write(was)
+
+
+def _shortly(now: Any, was: Any) -> tuple[str, str]:
+    """Both values in words; of long ones, what differs."""
+    if isinstance(now, dict) and isinstance(was, dict):
+        keys = [key for key in {**was, **now} if now.get(key) != was.get(key)]
+        return tuple(", ".join(f"{k}={v.get(k, 'unset')}" for k in keys) for v in (now, was))  # type: ignore[return-value]
+    if isinstance(now, bytes | tuple) and len(now) > 8:
+        return "another", "the same, bit for bit"
+    if isinstance(now, list):
+        added, lost = [x for x in now if x not in was], [x for x in was if x not in now]
+        return f"{len(now)} entries" + f", new {added}" * bool(added), f"{len(was)} entries" + f", lost {lost}" * bool(
+            lost
+        )
+    return str(now), str(was)
+
+
+@contextmanager
+def watched(device: str) -> Iterator[Watch]:
+    watch = Watch(device)
+    try:
+        yield watch
+    finally:
+        watch.put_back()

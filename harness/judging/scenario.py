@@ -1,0 +1,152 @@
+"""One concrete call of an operator: sizes, values, memory layouts, cotangents, and which gradients are wanted.
+
+A `Scenario` is a small frozen value that says everything about the call but the dtype and the device; `realise`
+turns it into tensors, the same ones each time. So an oracle can be computed where a candidate cannot reach it, and
+a failure can be told, shrunk and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from spec.contract import Case, Draw, Operator, Shape
+
+#: Ways to lay the same values out in memory. Around the values lies NaN, so that a wrong address shows.
+LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded")
+#: Kinds of cotangent: `ones` is what `.sum().backward()` sends, a scalar expanded with stride 0; for `missing` the
+#: output takes no part in the loss.
+COTANGENTS = ("normal", "ones", "transposed", "strided", "offset", "zero", "missing")
+#: Which of them are of other values; the others are of the same ones, elsewhere in memory.
+CHANGING = frozenset({"expanded", "ones", "zero", "missing"})
+
+_COTANGENT_SEED = 1_000_003
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One call. `layouts` and `cotangents` name only what is not "contiguous" and "normal".
+
+    `wanted` are the inputs whose gradient is asked for; None stands for every differentiable one.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    name: str = ""
+    seed: int = 0
+    values: str = "normal"
+    layouts: tuple[tuple[str, str], ...] = ()
+    cotangents: tuple[tuple[str, str], ...] = ()
+    wanted: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, case: Case, **changes: object) -> Scenario:
+        """The case with ordinary values, or with `changes` to the other fields."""
+        return replace(cls(sizes=tuple(case.sizes.items()), name=case.name), **changes)  # type: ignore[arg-type]
+
+    def wanted_by(self, operator: Operator) -> tuple[str, ...]:
+        """Names of the inputs whose gradient is asked for."""
+        if self.wanted is not None:
+            return self.wanted
+        return tuple(arg.name for arg in operator.inputs if arg.differentiable)
+
+    def describe(self, operator: Operator) -> str:
+        """`lltm(state-33: batch=3, input_features=5, state_size=33; bias strided)`, only what is not ordinary."""
+        parts = [", ".join(f"{symbol}={size}" for symbol, size in self.sizes)]
+        parts += [f"values {self.values}"] if self.values != "normal" else []
+        parts += [f"{name} {layout}" for name, layout in self.layouts if layout != "contiguous"]
+        parts += [f"cotangent of {name} {kind}" for name, kind in self.cotangents if kind != "normal"]
+        if self.wanted is not None:
+            parts += [f"only {', '.join(self.wanted)} require grad" if self.wanted else "nothing requires grad"]
+        parts += [f"seed {self.seed}"] if self.seed else []
+        return f"{operator.title}({self.name + ': ' if self.name else ''}{'; '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class Call:
+    """The tensors of one call. A cotangent of None belongs to an output that the loss does not use."""
+
+    inputs: tuple[Tensor, ...]
+    cotangents: tuple[Tensor | None, ...]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of them, the cotangents that there are last."""
+        return *self.inputs, *(g for g in self.cotangents if g is not None)
+
+    def of(self, tensors: Iterator[Tensor]) -> Call:
+        """The same call of the next of `tensors`, in the order of its own."""
+        inputs = tuple(next(tensors) for _ in self.inputs)
+        return Call(inputs, tuple(g if g is None else next(tensors) for g in self.cotangents))
+
+    def to_float64(self) -> Call:
+        """The same values as plain contiguous float64 on the CPU; a missing cotangent stays missing."""
+        return self.of(t.detach().cpu().to(torch.float64).contiguous().clone() for t in self.tensors)
+
+
+def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
+    return torch.full(shape, around, dtype=like.dtype, device=like.device)
+
+
+def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor:
+    """`values` in another memory layout. `expanded` repeats row 0 with stride 0, so it changes the values too.
+
+    `around` is what memory holds beside the values. `transposed` needs two dimensions and `expanded` one; with fewer,
+    the tensor is returned as it is.
+    """
+    match layout:
+        case "transposed" if values.dim() >= 2:
+            return values.transpose(-1, -2).contiguous().transpose(-1, -2)
+        case "strided" if values.dim() >= 1:
+            buffer = _surround((*values.shape[:-1], 2 * values.shape[-1] + 1), values, around)
+            view = buffer[..., 1::2]
+        case "padded" if values.dim() >= 1:
+            buffer = _surround((*values.shape[:-1], values.shape[-1] + 3), values, around)
+            view = buffer[..., : values.shape[-1]]
+        case "offset":
+            buffer = _surround((values.numel() + 1,), values, around)
+            view = buffer[1:].view(values.shape)
+        case "expanded" if values.dim() >= 1 and values.shape[0] > 0:
+            return values[:1].clone().expand(values.shape)
+        case _:
+            return values.clone(memory_format=torch.contiguous_format)
+    view.copy_(values)
+    return view
+
+
+def realise(
+    operator: Operator,
+    scenario: Scenario,
+    dtype: torch.dtype,
+    device: str | torch.device = "cpu",
+    around: float = float("nan"),
+) -> Call:
+    """The tensors of a scenario: the same values on every device and every time. `around` as for `lay_out`."""
+    sizes = dict(scenario.sizes)
+    layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
+    values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
+    inputs = tuple(
+        lay_out(values[arg.name].to(dtype).to(device), layouts.get(arg.name, "contiguous"), around)
+        for arg in operator.inputs
+    )
+    draw = Draw(scenario.seed + _COTANGENT_SEED)
+    cotangents = tuple(
+        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), around)
+        for arg in operator.outputs
+    )
+    return Call(inputs, cotangents)
+
+
+def _cotangent(values: Tensor, kind: str, around: float) -> Tensor | None:
+    match kind:
+        case "missing":
+            return None
+        case "zero":
+            return torch.zeros_like(values)
+        case "ones":
+            return torch.ones((), dtype=values.dtype, device=values.device).expand(values.shape)
+        case "normal":
+            return values
+    return lay_out(values, kind, around)

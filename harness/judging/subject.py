@@ -1,0 +1,179 @@
+"""What is judged: one implementation of one operator on one device in one dtype, and how it is called.
+
+Everything that a property needs of a candidate goes through here, so that a wrong number of outputs, a wrong shape
+or an exception is told in the same words by each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from backends.base import CUDA, Declaration
+from harness.errors import Failure
+from harness.judging.scenario import Call, Scenario, realise
+from spec.contract import Operator
+
+#: What a candidate may raise for its own reasons. SystemExit too: a candidate that exits has failed, not the run.
+CANDIDATE_ERRORS = (Exception, SystemExit)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """How many calls hypothesis draws for a cell, and from which seed."""
+
+    count: int = 20
+    seed: int = 0
+
+
+#: What a cell gets where nobody asks for more.
+USUAL = Examples()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One implementation of one operator on one device in one dtype. `device` is `cpu`, `cuda` or `cuda-emulated`.
+
+    `source` is where a candidate comes from, as `--candidate` takes it; empty for a backend.
+    """
+
+    operator: Operator
+    backend: str
+    device: str
+    dtype: torch.dtype
+    function: Callable[..., Any]
+    declared: tuple[Declaration, ...] = field(default=())
+    source: str = ""
+    #: The function as it was given, where `function` is one that calls it in some form.
+    raw: Callable[..., Any] | None = None
+    examples: Examples = USUAL
+
+    def in_form(self, form: Operator) -> Subject:
+        """The same implementation, called in this form of its operator."""
+        return replace(self, operator=form, function=form.bound(self.function), raw=self.function)
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where the tensors live; emulated CUDA works on CPU tensors."""
+        return torch.device("cuda" if self.device == CUDA else "cpu")
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+    def declaration(self, property: str) -> Declaration | None:
+        """The backend's own word that it does not hold this property, if there is one."""
+        for declaration in self.declared:
+            if declaration.covers(property, self.operator.name, self.device, self.dtype):
+                return declaration
+        return None
+
+    def realise(self, scenario: Scenario, around: float = float("nan")) -> Call:
+        """The tensors of a scenario on the subject's device, fresh each time, requiring grad as the scenario wants.
+
+        `around` is what memory holds beside the values of a tensor that is not contiguous.
+        """
+        call = realise(self.operator, scenario, self.dtype, self.torch_device, around)
+        wanted = scenario.wanted_by(self.operator)
+        for arg, tensor in zip(self.operator.inputs, call.inputs, strict=True):
+            tensor.requires_grad_(arg.name in wanted)
+        return call
+
+    def outputs(self, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
+        """Call the function; check what comes back against the contract's outputs. Raises Failure."""
+        where = f"[{scenario.describe(self.operator)}]"
+        try:
+            results = self.function(*call.inputs)
+        except CANDIDATE_ERRORS as error:
+            raise Failure(
+                f"forward raised {one_line(error)}, but should return {self.operator.signature} {where}"
+            ) from error
+        if isinstance(results, Tensor) and len(self.operator.outputs) == 1:
+            results = (results,)
+        if not isinstance(results, tuple | list) or len(results) != len(self.operator.outputs):
+            got = f"{len(results)} values" if isinstance(results, tuple | list) else type(results).__name__
+            raise Failure(f"forward returned {got}, but should return {self.operator.signature} {where}")
+        sizes = dict(scenario.sizes)
+        for arg, result in zip(self.operator.outputs, results, strict=True):
+            if type(result) is not Tensor:
+                raise Failure(f"{arg.name} was a {type(result).__name__}, but should be a torch.Tensor {where}")
+            expected = (arg.shape_for(sizes), self.dtype, call.inputs[0].device)
+            got_facts = (tuple(result.shape), result.dtype, result.device)
+            for what, was, should in zip(("shape", "dtype", "device"), got_facts, expected, strict=True):
+                if was != should:
+                    rule = f" = {arg.rule()}" if what == "shape" else ""
+                    raise Failure(f"{what} of {arg.name} was {was}, but should be {should}{rule} {where}")
+        return tuple(results)
+
+    def gradients(self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario) -> dict[str, Tensor]:
+        """Gradients of the wanted inputs, by name. Raises Failure where one is missing or has a wrong shape."""
+        where = f"[{scenario.describe(self.operator)}]"
+        wanted = {
+            arg.name: tensor
+            for arg, tensor in zip(self.operator.inputs, call.inputs, strict=True)
+            if arg.name in scenario.wanted_by(self.operator)
+        }
+        used = [(y, g) for y, g in zip(outputs, call.cotangents, strict=True) if g is not None]
+        if not wanted or not used:
+            return {}
+        differentiable = [(y, g) for y, g in used if y.requires_grad]
+        if not differentiable:
+            if any(self._owed(name, scenario) is not None for name in wanted):
+                raise Failure(f"no output requires grad, but should: {', '.join(wanted)} do {where}")
+            return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
+        ys, gs = zip(*differentiable, strict=True)
+        try:
+            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=True)
+        except CANDIDATE_ERRORS as error:
+            raise Failure(
+                f"backward raised {one_line(error)}, but should return gradients of {', '.join(wanted)} {where}"
+            ) from error
+        gradients = {}
+        for (name, tensor), given in zip(wanted.items(), found, strict=True):
+            # The engine gives None both for «forgotten» and for «does not depend»; zero is right for the latter.
+            gradient = self._missing(name, tensor, wanted, scenario) if given is None else given
+            if type(gradient) is not Tensor:
+                raise Failure(
+                    f"gradient of {name} was a {type(gradient).__name__}, but should be a torch.Tensor {where}"
+                )
+            for what in ("shape", "dtype", "device"):
+                was, should = getattr(gradient, what), getattr(tensor, what)
+                if was != should:
+                    raise Failure(f"{what} of the gradient of {name} was {was}, but should be {should} {where}")
+            gradients[name] = gradient
+        return gradients
+
+    def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
+        """The reference's gradient of that input; None where nothing in the loss depends on it, as of no steps."""
+        exact = realise(self.operator, scenario, self.dtype).to_float64()
+        for leaf in exact.inputs:
+            leaf.requires_grad_()
+        index = [arg.name for arg in self.operator.inputs].index(name)
+        pairs = zip(self.operator.forward(*exact.inputs), exact.cotangents, strict=True)
+        used = [(y, g) for y, g in pairs if g is not None and y.requires_grad]
+        if not used:
+            return None
+        ys, gs = zip(*used, strict=True)
+        (gradient,) = torch.autograd.grad(ys, [exact.inputs[index]], gs, allow_unused=True)
+        return gradient
+
+    def _missing(self, name: str, tensor: Tensor, wanted: dict[str, Tensor], scenario: Scenario) -> Tensor:
+        reference = self._owed(name, scenario)
+        if reference is None or reference.numel() == 0 or not bool(reference.any()):
+            return torch.zeros_like(tensor)
+        others = [other for other in wanted if other != name]
+        when = f"when only {name} requires grad" if not others else f"when {', '.join(wanted)} require grad"
+        raise Failure(
+            f"gradient of {name} is missing (None) {when}, but should be a tensor of shape {tuple(tensor.shape)} "
+            f"[{scenario.describe(self.operator)}]"
+        )
+
+
+def one_line(error: BaseException) -> str:
+    """An exception in one line, as failures quote it."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,195 @@
+"""Run scenarios and hold what comes back against the oracle: the common part of every property that compares values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.errors import Failure, NoEvidence
+from harness.judging import ulps
+from harness.judging.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare
+from harness.judging.divergence import first_divergence
+from harness.judging.explain import explain, where_wrong
+from harness.judging.oracle import Expected, expected
+from harness.judging.reproducer import script
+from harness.judging.scenario import Call, Scenario
+from harness.judging.subject import Subject
+from spec.contract import TensorArg
+from spec.envelope import Envelope
+
+EVERYTHING = "outputs and gradients"
+OUTPUTS = "outputs"
+
+
+class Tally:
+    """What a property saw over its scenarios: how many, the tightest fit, and which tensors were really tested.
+
+    With `in_ulps` also how far all elements were off, in units in the last place.
+    """
+
+    def __init__(self, subject: Subject, in_ulps: bool = False) -> None:
+        self.subject = subject
+        self.scenarios = 0
+        self.precise = 0
+        self.in_ulps = in_ulps
+        #: Counts of `harness.judging.ulps.histogram`, of outputs and of gradients.
+        self.ulps: dict[str, Tensor] = {}
+        self.evidence: dict[str, bool] = {}
+        self.worst: dict[str, Any] = {"used": -1.0}
+
+    def run(self, scenario: Scenario, what: str = EVERYTHING) -> None:
+        """Call the candidate once, hold all that it returns against the oracle. Raises Failure, with the scenario."""
+        try:
+            self._run(scenario, what)
+        except Failure as failure:
+            raise failure.adding(reproducer=script(self.subject, scenario, str(failure))) from failure
+
+    def _run(self, scenario: Scenario, what: str) -> None:
+        subject = self.subject
+        # The oracle comes first: a candidate cannot disturb what is already computed.
+        measure = expected(subject.operator, scenario, subject.dtype)
+        call = subject.realise(scenario)
+        outputs = subject.outputs(call, scenario)
+        self.hold_all(scenario, measure, outputs, {}, call)
+        if what == EVERYTHING:
+            self.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario), call)
+        self.scenarios += 1
+        self.precise += measure.precise
+
+    def run_all(self, scenarios: Iterable[Scenario], what: str = EVERYTHING) -> dict[str, Any]:
+        """Run each scenario; the figures. Raises Failure, or NoEvidence where nothing could have failed."""
+        for scenario in scenarios:
+            self.run(scenario, what)
+        return self.figures()
+
+    def hold_all(
+        self,
+        scenario: Scenario,
+        measure: Expected,
+        outputs: Sequence[Tensor],
+        gradients: Mapping[str, Tensor],
+        call: Call | None = None,
+    ) -> None:
+        """Hold all outputs (or none) and any gradients of one call. Raises Failure for the first that is wrong.
+
+        `call` is given where the scenario says all about the call: only then can other calls explain a difference.
+        """
+        for arg, value in zip(self.subject.operator.outputs if outputs else (), outputs, strict=True):
+            self.hold(scenario, measure, arg, value, is_gradient=False, call=call)
+        for arg in self.subject.operator.inputs:
+            if arg.name in gradients:
+                self.hold(scenario, measure, arg, gradients[arg.name], is_gradient=True, call=call)
+
+    def hold(
+        self,
+        scenario: Scenario,
+        measure: Expected,
+        arg: TensorArg,
+        got: Tensor,
+        is_gradient: bool,
+        call: Call | None = None,
+    ) -> None:
+        """Hold one tensor against its envelope. Raises Failure with all that can be said of the difference."""
+        name = f"gradient of {arg.name}" if is_gradient else arg.name
+        envelope = (measure.gradients if is_gradient else measure.outputs)[arg.name]
+        found = compare(got, envelope, _specials(scenario, is_gradient))
+        if got.numel() > 0:
+            self.evidence[name] = self.evidence.get(name, False) or name in measure.evident
+        worst = found.figures(name, scenario.describe(self.subject.operator))
+        if found.holds:
+            if self.in_ulps:
+                self._count(found.error, envelope, "gradients" if is_gradient else "outputs")
+            if found.worst.used > self.worst["used"]:
+                self.worst = worst
+            return
+        if call is None:
+            sentences = [where_wrong(found.wrong, arg, dict(scenario.sizes))]
+        else:
+            sentences = self._layouts_to_blame(scenario, arg, is_gradient, call, got)
+            sentences += explain(self.subject.operator, scenario, arg, is_gradient, got, envelope, found)
+            if not is_gradient:
+                sentences += filter(None, [first_divergence(self.subject, scenario)])
+        raise Failure(
+            f"{_headline(name, got, envelope, found)} [{scenario.describe(self.subject.operator)}]"
+            + "".join(f"\n  - {sentence}" for sentence in sentences),
+            figures={} if found.special else {"worst": worst},
+            tensor=name,
+        )
+
+    def _count(self, error: Tensor, envelope: Envelope, kind: str) -> None:
+        usable = envelope.usable
+        counts = ulps.histogram(error[usable], envelope.exact[usable], envelope.dtype)
+        self.ulps[kind] = self.ulps.get(kind, torch.zeros_like(counts)) + counts
+
+    def _layouts_to_blame(
+        self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call, got: Tensor
+    ) -> list[str]:
+        """Whether it comes out right with other numbers between the values, or with nothing between them."""
+        odd = [name for name, layout in scenario.layouts if layout != "contiguous"]
+        odd += [f"the cotangent of {name}" for name, kind in scenario.cotangents if kind in _STRIDED_COTANGENTS]
+        if not odd:
+            return []
+        # What is read in error and used would be wrong with 1 in place of the NaN too; what is multiplied by 0 is not.
+        if bool(got.isnan().any()) and self._is_right(
+            scenario, arg, is_gradient, self.subject.realise(scenario, around=1.0)
+        ):
+            return [f"the padding between rows is read and multiplied by 0, which a NaN survives: {' or '.join(odd)}"]
+        plain = Call(
+            tuple(t.detach().clone().contiguous().requires_grad_(t.requires_grad) for t in call.inputs),
+            tuple(g if g is None else g.clone().contiguous() for g in call.cotangents),
+        )
+        if not self._is_right(scenario, arg, is_gradient, plain):
+            return []
+        return [f"the same values laid out contiguously come out right: the strides of {' or '.join(odd)} are ignored"]
+
+    def _is_right(self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call) -> bool:
+        """Whether this tensor keeps its allowance where the values of the scenario are laid out as in `call`."""
+        measure = expected(self.subject.operator, scenario, self.subject.dtype)
+        try:
+            outputs = self.subject.outputs(call, scenario)
+            if is_gradient:
+                value, envelope = (
+                    self.subject.gradients(call, outputs, scenario)[arg.name],
+                    measure.gradients[arg.name],
+                )
+            else:
+                names = [out.name for out in self.subject.operator.outputs]
+                value, envelope = outputs[names.index(arg.name)], measure.outputs[arg.name]
+        except Failure:
+            return False
+        return compare(value, envelope, _specials(scenario, is_gradient)).holds
+
+    def blind(self) -> list[str]:
+        """Tensors that were compared, but any wrong answer would have passed."""
+        return sorted(name for name, seen in self.evidence.items() if not seen)
+
+    def figures(self) -> dict[str, Any]:
+        """For the report. Raises NoEvidence where a tensor was compared, but any wrong answer would have passed."""
+        blind = self.blind()
+        if blind:
+            raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
+        beyond = {"beyond_float64": self.precise} if self.precise else {}
+        figures = {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
+        counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
+        return {**figures, "ulps": counted} if counted else figures
+
+
+def _specials(scenario: Scenario, is_gradient: bool) -> str:
+    """What is asked where the exact value is not finite."""
+    if not is_gradient:
+        return SAME
+    return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
+
+
+_STRIDED_COTANGENTS = ("ones", "transposed", "strided", "offset")
+
+
+def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:
+    """«bias was 0.5 at (3,), but should be 0.25 within 1e-7»: the worst element, both values, the allowance."""
+    was, should = got.detach().cpu()[found.place].item(), envelope.exact[found.place].item()
+    worst = found.worst
+    detail = found.special or f"{worst.name} error {worst.seen:.3g}, allowed {worst.allowed:.3g}"
+    return f"{name} was {was:.9g} at {found.place}, but should be {should:.9g} ({detail})"

@@ -1,0 +1,1 @@
+"""The pytest plugin: options, one test a cell, workers, progress and the report."""

@@ -1,0 +1,165 @@
+"""The record of a run while it lasts: what was asked for, what is there, and the file that has it.
+
+The file is written anew every few seconds, so that a run that is killed leaves all but its last seconds behind, as a
+report that says that it is partial. `--resume` takes such a report up: it keeps its cells and judges the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.discovery import Candidate, FoundBackend
+from harness.errors import UsageError
+from harness.pytest_plugin import names
+from harness.report.cell import FAIL, NO_EVIDENCE, Cell
+from harness.report.report import Report, jsonable, one_each, refuse_other_files
+from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, sources
+from harness.running import environment, suite
+from harness.running.selection import Selection, Slot
+
+#: Seconds between two writings of the file, at least; and how many times longer than the writing takes.
+_PAUSE, _SHARE = 5.0, 50.0
+#: Facts that differ between two runs on one machine without any verdict depending on them: the time; how many threads
+#: torch had when the report was written; and whether some file differs from the commit, since the plan has the files.
+_NOT_THE_MACHINE = frozenset({"time", "threads", "dirty"})
+
+
+def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) -> RunPlan:
+    """What this command line asks for. Two that ask for the same have the same digest, on any machine."""
+    option, root = config.option, Path(config.rootpath)
+    asked = [slot.id for slot in found]
+    asked += [_relative(text, root) for text in config.args]
+    asked += [f"{name}={getattr(option, name, '')}" for name in ("keyword", "markexpr", "deselect", "ignore")]
+    asked += [f"examples={option.examples}", f"isolate={option.isolate}", f"sanitize={option.sanitize}"]
+    asked.append(digest_of_files(_from_elsewhere(selection, found)))
+    part = Shard.parse(option.shard)
+    return RunPlan(digest_of(asked), sources(), part.count, begun=(part.number,))
+
+
+def _relative(text: str, root: Path) -> str:
+    """A file or test as the command line names it, in words that are the same in any folder."""
+    file, colons, test = text.partition("::")
+    path = Path(file).resolve()
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    return f"{name}{colons}{test}"
+
+
+def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
+    """The files and folders of candidates, contracts and backends that are no part of the suite."""
+    own = Path(__file__).parents[2]
+    paths = [path.resolve() for path in selection.spec_paths]
+    for source in {slot.backend: slot.source for slot in found}.values():
+        if isinstance(source, FoundBackend):
+            paths.append(Path(str(source.package.__file__)).parent)
+        elif isinstance(source, Candidate):
+            where = source.text.partition("=")[2].rpartition(":")[0]
+            spec = None if where.endswith(".py") else importlib.util.find_spec(where)
+            paths.append(Path(str(spec.origin)) if spec else Path(where))
+    return sorted({path for path in paths if path.exists() and not path.is_relative_to(own / "backends")})
+
+
+@dataclass
+class Record:
+    """The cells of a run so far, and where they go. `asked` and `done` are names of tests."""
+
+    path: Path
+    plan: RunPlan
+    cells: list[Cell] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    done: frozenset[str] = frozenset()
+    _judged: set[str] = field(default_factory=set)
+    _environment: dict[str, Any] | None = None
+    _next: float = 0.0
+
+    @classmethod
+    def begin(cls, path: Path, plan: RunPlan, earlier: Path | None) -> Record:
+        """Take up the earlier report, if there is one; otherwise make room for a new one.
+
+        Raises UsageError where `path` holds something else than a report or cannot be written to, and where the
+        earlier report is malformed, complete, or of another machine, suite or selection. Then nothing is changed.
+        """
+        found = None if earlier is None else _resumed(earlier, plan)
+        _make_room(path, keep=found is not None)
+        record = cls(path, plan)
+        if found is not None:
+            record.cells = list(found.cells)
+            record.asked = {names.of_cell(cell) for cell in found.cells}
+            record.done = frozenset(record.asked)
+            record._judged = set(record.asked)
+        return record
+
+    def add(self, name: str, cells: Sequence[Cell]) -> None:
+        """The cells of the test of that name; written now if it has been a while."""
+        self.cells += cells
+        self._judged.add(name)
+        if time.monotonic() >= self._next:
+            self.save()
+
+    def save(self) -> None:
+        """Write what there is, as partial. A disk that is full now may have room when the run ends, which says so."""
+        began = time.monotonic()
+        self._environment = self._environment or environment.describe()
+        with contextlib.suppress(OSError):
+            self._report(self._environment, finished=False).write(self.path)
+        self._next = time.monotonic() + max(_PAUSE, _SHARE * (time.monotonic() - began))
+
+    def end(self, interrupted: bool) -> Report:
+        """The report of the whole run, written. Raises OSError."""
+        report = self._report(environment.describe(), finished=not interrupted and self.asked <= self._judged)
+        report.write(self.path)
+        return report
+
+    @property
+    def bad_before(self) -> bool:
+        """Whether the earlier run had left a cell that is a failure or has no evidence."""
+        return any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in self.cells if names.of_cell(cell) in self.done)
+
+    def _report(self, facts: dict[str, Any], finished: bool) -> Report:
+        plan = replace(self.plan, asked=len(self.asked | self._judged), finished=self.plan.begun if finished else ())
+        return Report(facts, not plan.missing, one_each(self.cells), plan, suite.describe())
+
+
+def _make_room(path: Path, keep: bool) -> None:
+    """Remove the report of an earlier run, which must not stand for this one if it dies; nothing else is removed."""
+    try:
+        refuse_other_files("--report", path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not keep:
+            path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.writable").touch()
+        path.with_name(f".{path.name}.writable").unlink()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--report {path} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _resumed(path: Path, plan: RunPlan) -> Report:
+    found = Report.read(path)
+    then = found.plan
+    if then is None:
+        raise UsageError(f"--resume {path} has no plan, so it does not say what it lacks; judge anew without --resume")
+    if then.begun != plan.begun or then.shards != plan.shards:
+        parts = [part.in_words() or "no shard" for part in (then, plan)]
+        raise UsageError(f"--resume {path} is {parts[0]}, but this run is {parts[1]}: give it the same --shard")
+    if then.finished == then.begun:
+        raise UsageError(f"--resume {path} lacks nothing: it came to its end; judge anew without --resume")
+    if then.sources != plan.sources:
+        raise UsageError(f"--resume {path} is of another state of the suite: its files have changed since; judge anew")
+    if then.digest != plan.digest:
+        raise UsageError(
+            f"--resume {path} was asked for something else: give the options and candidates that it was made with"
+        )
+    here = jsonable(environment.describe())
+    for fact, was in found.environment.items():
+        if fact not in _NOT_THE_MACHINE and fact in here and here[fact] != was:
+            raise UsageError(
+                f"--resume {path} is of another machine or software: {fact} was {was!r} and is {here[fact]!r}"
+            )
+    return found

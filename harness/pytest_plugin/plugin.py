@@ -1,0 +1,273 @@
+"""The pytest plugin: options, one test item a cell, and the report at the end.
+
+A property's test asks for the fixture `cell` and hands it the property; all else is here. Cells travel from worker to
+controller in the test reports' user properties, so `-n 2` gives the same report as one process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from backends.base import CUDA
+from harness.errors import HarnessError
+from harness.judging import judge as judging
+from harness.judging.property import Property
+from harness.judging.subject import Examples, one_line
+from harness.properties import all_properties
+from harness.pytest_plugin import gpu_turns, names, progress, workers
+from harness.pytest_plugin.partial_report import Record, plan_of
+from harness.pytest_plugin.recorder import Recorder
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.report import jsonable
+from harness.report.shards import Shard
+from harness.running import selection_options
+from harness.running.isolation import Isolation, Limits
+from harness.running.option_values import seconds, shard, whole
+from harness.running.selection import Selection, Slot, slots
+from spec.contract import DTYPES
+
+gpu_turns.take_turns()  # before anything asks CUDA
+_PROPERTIES = all_properties()  # imports them, so that they are bound with the rest
+judging.bind()
+
+_CELL = "conformance-cell"
+#: Bytes of GPU memory that a worker keeps in its cache from one cell to the next.
+_KEPT = 2**30
+_SEED = "conformance-examples-seed"
+_ISOLATION = pytest.StashKey[Isolation]()
+_EXAMPLES = pytest.StashKey[Examples]()
+#: Names of the tests whose cells an earlier run has left.
+_DONE = pytest.StashKey[frozenset[str]]()
+_DONE_NAME = "conformance-done"
+#: Warnings that say nothing about an implementation, each with who gives it.
+_HARMLESS = (
+    # pytest-benchmark says so whenever pytest-xdist is used; benchmarks are run without it
+    ".*Benchmarks are automatically disabled.*",
+    # torch.compile of torch 2.11 imports what Python 3.12's torch deprecates
+    ".*torch.jit.*:DeprecationWarning",
+    # torch.compile advises TF32 on a GPU that has it, once a process; the suite judges float32 without it
+    "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.*:UserWarning",
+    # Dynamo of torch 2.11 looks at the .grad of what a compiled function is called with, which need not be a leaf
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.*:UserWarning",
+    # An autograd thread whose first call is a matrix product says so once, and makes the context that it misses
+    "Attempting to run cuBLAS, but there was no current CUDA context.*:UserWarning",
+    # torch.compile itself triggers this where it meets a torch.autograd.Function
+    ".*should not be instantiated.*:DeprecationWarning",
+)
+#: The group of the cells that take most of a GPU's memory.
+_LARGE = "large"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("conformance", "conformance of custom operators")
+
+    selection_options.add(group.addoption)
+    group.addoption("--report", metavar="FILE", help="where the JSON report goes; default: reports/conformance.json")
+    group.addoption(
+        "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
+    )
+    group.addoption("--resume", metavar="FILE", help="judge what that partial report lacks, and complete it")
+    group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that hypothesis draws for a cell")
+    group.addoption(
+        "--examples-seed", type=whole(0), metavar="N", help="where it starts; default: another one each run"
+    )
+    group.addoption(
+        "--isolate",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="judge in a process of its own; auto: candidates; off: for a debugger",
+    )
+    group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
+    group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
+    group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
+
+
+def _selection(config: pytest.Config) -> Selection:
+    found = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+    return replace(found, examples=config.stash.get(_EXAMPLES, Examples()))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "xdist_group: which worker a cell goes to, where pytest-xdist is not loaded")
+    for line in _HARMLESS:
+        config.addinivalue_line("filterwarnings", f"ignore:{line}")
+    is_worker = hasattr(config, "workerinput")
+    given = config.getoption("examples_seed")
+    seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
+    config.stash[_EXAMPLES] = Examples(config.getoption("examples"), seed)
+    selection = _selection(config)
+    # Told here, an option that cannot be met ends the run with one sentence, and not with one a worker and file.
+    if not selection.is_default and not is_worker:
+        _slots(selection)
+    config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
+    wanted = config.getoption("isolate")
+    if wanted == "on" or (wanted == "auto" and selection.candidates):
+        limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
+        isolation = config.stash[_ISOLATION] = Isolation(selection, limits)
+        config.add_cleanup(isolation.stop)
+    if not is_worker and not config.getoption("collectonly"):
+        _record(config, selection)
+
+
+def _record(config: pytest.Config, selection: Selection) -> None:
+    """Have the run written down. What is wrong with its file is told now if the user named one."""
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of)
+    config.pluginmanager.register(recorder, "conformance-recorder")
+    if not selection.is_default or config.getoption("report") or config.getoption("resume"):
+        config.stash[_DONE] = recorder.record.done
+
+
+def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Slot]]:
+    found = _slots(selection)
+    earlier = config.getoption("resume")
+    path = Path(config.getoption("report") or earlier or "reports/conformance.json")
+    try:
+        plan = plan_of(config, selection, found)
+        return Record.begin(path, plan, Path(earlier) if earlier else None), found
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to another shard, and what an earlier run has judged; put first what is large."""
+    part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
+    kept = [item for item in items if part.holds(item.name) and item.name not in done]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+    items.sort(key=lambda item: all(mark.args != (_LARGE,) for mark in item.iter_markers("xdist_group")))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """By now there is a terminal reporter, where there will be one."""
+    selection = _selection(session.config)
+    progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
+
+
+def selected(config: pytest.Config) -> list[Slot]:
+    """Every place that the command line selects. Raises pytest.UsageError for a name that nothing answers to."""
+    return _slots(_selection(config))
+
+
+def _slots(selection: Selection) -> list[Slot]:
+    try:
+        return slots(selection)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@cache
+def _ids(selection: Selection) -> tuple[str, ...]:
+    """How the names of the tests of cells end."""
+    return tuple(f"[{slot.id}]" for slot in _slots(selection))
+
+
+def _cells_of(report: pytest.TestReport) -> list[Cell]:
+    """What a test recorded, in this process or in a worker."""
+    return [Cell(**json.loads(str(value))) for key, value in report.user_properties if key == _CELL]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "slot" not in metafunc.fixturenames:
+        return
+    # By dtype: the first groups are those of float32, which take longest, and each is another operator's: so workers do
+    # not begin by waiting for the same build.
+    found = sorted(selected(metafunc.config), key=lambda slot: DTYPES.index(slot.dtype))
+    property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
+    groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
+    parameters = [
+        pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
+        for slot, group in zip(found, groups, strict=True)
+    ]
+    metafunc.parametrize("slot", parameters)
+
+
+def _groups(found: list[Slot]) -> list[str]:
+    """What goes to one worker: an operator in a dtype, whose oracles it then computes once.
+
+    Where there are many workers, a backend's alone, or some of them would have nothing to do.
+    """
+    groups = [f"{slot.operator.name}-{slot.dtype}" for slot in found]
+    at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if len(set(groups)) >= 2 * at_work:
+        return groups
+    return [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
+
+
+class Judge:
+    """What a property's test gets: call it with the property."""
+
+    def __init__(self, slot: Slot, request: pytest.FixtureRequest) -> None:
+        self._slot, self._request = slot, request
+
+    def __call__(self, property: Property) -> None:
+        """Judge, record the cell, and fail or skip the test with the cell's reason."""
+        try:
+            cell = self._judged(property)
+        except pytest.fail.Exception as error:  # pytest-timeout ends a test so
+            why = f"{property.name} was not done in time, so it hangs or this machine is too slow for it: {error}"
+            cell = self._slot.cell(property.name, NO_EVIDENCE, why)
+        except Exception as error:
+            why = f"the harness itself failed, which is no fault of the candidate: {one_line(error)}"
+            self._record(self._slot.cell(property.name, NO_EVIDENCE, why))
+            raise
+        self._record(cell)
+        if cell.verdict == FAIL:
+            script = cell.figures.get("reproducer")
+            pytest.fail(f"{cell.reason}\n\nThis shows it alone:\n\n{script}" if script else cell.reason, pytrace=False)
+        if cell.verdict == NO_EVIDENCE:
+            pytest.fail(f"no evidence: {cell.reason}", pytrace=False)
+        if cell.verdict in (NOT_RUN, DECLARED):
+            pytest.skip(f"{cell.verdict}: {cell.reason}")
+
+    def _record(self, cell: Cell) -> None:
+        self._request.node.user_properties.append((_CELL, json.dumps(jsonable(asdict(cell)))))
+
+    def _judged(self, property: Property) -> Cell:
+        isolation = self._request.config.stash.get(_ISOLATION, None)
+        return self._slot.judge(property) if isolation is None else isolation.judge(self._slot, property.name)
+
+
+@pytest.fixture
+def cell(slot: Slot, request: pytest.FixtureRequest) -> Judge:
+    """The judge of one (operator, backend, device, dtype)."""
+    return Judge(slot, request)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread_a_worker() -> Iterator[None]:
+    """Workers side by side, each with one thread: small tensors gain nothing from more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
+        torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """What `-n auto` means: as many as cores and memory allow, where the user's own variable does not say it."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    devices = _selection(config).devices
+    return workers.of_this_machine(on_gpus=not devices or CUDA in devices)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers draw from the same seed, so that the backends of a run share oracles, and leave out the same tests."""
+    node.workerinput[_SEED] = node.config.stash[_EXAMPLES].seed
+    node.workerinput[_DONE_NAME] = sorted(node.config.stash[_DONE])

@@ -1,0 +1,130 @@
+"""The part of the pytest plugin that runs where the user is: it collects cells and has them written down."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from harness.properties import all_properties
+from harness.pytest_plugin import names
+from harness.pytest_plugin.partial_report import Record
+from harness.rendering import tables
+from harness.report.cell import FAIL, Cell
+from harness.report.report import Report
+from harness.running.selection import Slot
+
+#: What ends a process that has no say in it, unless it asks for one.
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Recorder:
+    """From pytest's hooks to the record. `begin` starts it and gives all places of the run; it may raise UsageError."""
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        begin: Callable[[], tuple[Record, list[Slot]]],
+        cells_of: Callable[[pytest.TestReport], list[Cell]],
+    ) -> None:
+        self._begin, self._cells_of = begin, cells_of
+        self._interrupted = False
+        self._report: Report | None = None
+        self._trouble = ""
+        _end_like_an_interrupt(config)
+
+    @cached_property
+    def _begun(self) -> tuple[Record, dict[str, Slot]]:
+        record, slots = self._begin()
+        return record, {slot.id: slot for slot in slots}
+
+    @property
+    def record(self) -> Record:
+        """The record, begun when it is first asked for."""
+        return self._begun[0]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._asked(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:  # noqa: ARG002
+        self._asked(ids)
+
+    def _asked(self, ids: Iterable[str]) -> None:
+        tests = {names.test_of(name) for name in all_properties()}
+        for name in map(names.of_node, ids):
+            test, slot_id = names.parts(name)
+            if test in tests and slot_id in self._begun[1]:
+                self.record.asked.add(name)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = names.of_node(report.nodeid)
+        if report.when == "call":
+            cells = self._cells_of(report)
+        elif str(report.when) == "???":  # xdist says so of a worker that died
+            cells = self._of_a_crash(name)
+        else:
+            return
+        if cells:
+            self.record.add(name, cells)
+
+    def _of_a_crash(self, name: str) -> list[Cell]:
+        test, slot_id = names.parts(name)
+        why = "the process died while this was judged: a crash in compiled code, an exit, or no memory left"
+        slot = self._begun[1].get(slot_id)
+        return [] if slot is None else [slot.cell(names.property_of(test), FAIL, why)]
+
+    def pytest_keyboard_interrupt(self) -> None:
+        self._interrupted = True
+
+    def pytest_internalerror(self) -> None:
+        self._interrupted = True
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        # -x and --maxfail leave cells out too.
+        self._interrupted |= bool(session.shouldfail or session.shouldstop)
+        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked):
+            return
+        try:
+            self._report = self.record.end(self._interrupted)
+        except OSError as error:
+            self._trouble = f"the report could not be written to {self.record.path}: {error.strerror or error}"
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            return
+        if self.record.done and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            bad = self.record.bad_before
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED if bad else pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._trouble:
+            terminalreporter.write_line(f"ERROR: {self._trouble}", red=True)
+        if self._report is None or not self._report.cells:
+            return
+        console = tables.console(terminalreporter._tw._file)
+        console.print()
+        tables.print_report(self._report, console)
+        console.print(f"\nreport: {self.record.path}")
+
+
+def _end_like_an_interrupt(config: pytest.Config) -> None:
+    """Have a run that is told to end write its report first, as on Ctrl-C. A signal that is ignored stays so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in _ENDINGS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+            config.add_cleanup(partial(_restore, number))
+
+
+def _restore(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_DFL)

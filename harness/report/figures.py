@@ -1,0 +1,64 @@
+"""What the figures of a cell say, read with care: a candidate may have chosen the words in them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from harness.report.cell import Cell
+
+
+def used(cell: Cell) -> float | None:
+    """The error of a cell in units of its allowance: 1 is all of it. None where nothing was measured so."""
+    worst = cell.figures.get("worst")
+    if isinstance(worst, dict):
+        return _positive(_number(worst.get("used")))
+    return max((share for _, _, share in drift(cell)), default=None)
+
+
+def drift(cell: Cell) -> list[tuple[str, int, float]]:
+    """(state, steps, error in units of the allowance) of a recurrence, in every form of the operator."""
+    forms = cell.figures.get("forms")
+    found = _drift(cell.figures, "")
+    for form, figures in forms.items() if isinstance(forms, dict) else ():
+        found += _drift(figures, f"{form} ") if isinstance(figures, dict) else []
+    return sorted(found, key=lambda point: (point[0], point[1]))
+
+
+def _drift(figures: dict[str, Any], prefix: str) -> list[tuple[str, int, float]]:
+    found = []
+    points = figures.get("drift")
+    for point in points if isinstance(points, list) else ():
+        error, allowed = _number(point.get("error")), _number(point.get("allowed"))
+        if allowed > 0 and error >= 0:
+            found.append((f"{prefix}{point.get('state')}", int(_number(point.get("steps"))), error / allowed))
+    return found
+
+
+def ulps(cell: Cell) -> dict[str, list[int]]:
+    """Elements by their error in units in the last place, of outputs and of gradients, over all forms."""
+    forms = cell.figures.get("forms")
+    found: dict[str, list[int]] = {}
+    for figures in (cell.figures, *(forms.values() if isinstance(forms, dict) else ())):
+        counted = figures.get("ulps") if isinstance(figures, dict) else None
+        for kind, counts in counted.items() if isinstance(counted, dict) else ():
+            there = found.get(kind, [0] * len(counts))
+            found[kind] = [one + other for one, other in zip(there, counts, strict=True)]
+    return found
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _positive(value: float) -> float | None:
+    return value if value >= 0 else None
+
+
+def unasked(cell: Cell) -> dict[str, str]:
+    """Forms of the operator in which a cell that passes was not asked, with the reasons."""
+    found = cell.figures.get("not asked of")
+    return {str(form): str(why) for form, why in found.items()} if isinstance(found, dict) else {}

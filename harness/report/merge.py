@@ -1,0 +1,102 @@
+"""Reports of one run's shards, or of several runs, made into one report, which hides no failure and no gap.
+
+Where two reports speak of the same cell, the wrong one of two verdicts might be believed: a run that is repeated until
+it passes would pass. So cells of two reports may meet only if they agree, or if one of them was not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+from harness.errors import UsageError
+from harness.report.cell import NOT_RUN, Cell
+from harness.report.report import SAME, Report, one_each
+from harness.report.shards import RunPlan, numbers
+
+#: A report and the name of the file that it is from.
+Named = tuple[str, Report]
+
+
+def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
+    """One report of these; `complete` only if every shard is there and came to its end.
+
+    `any_cpu` lets shards of machines with different processors stand in one report, which then names all of them.
+    Raises UsageError for reports that do not belong together or that contradict each other.
+    """
+    for (first, one), (second, other) in combinations(named, 2):
+        _alike(first, one, second, other, any_cpu)
+        _agree(first, one, second, other)
+    reports = [report for _, report in named]
+    plan = _joined([report.plan for report in reports if report.plan is not None]) if _sharded(named) else None
+    complete = all(report.complete for report in reports) if plan is None else not plan.missing
+    if len(reports) == 1:
+        plan = reports[0].plan
+    cells = one_each(cell for report in reports for cell in report.cells)
+    return Report(_environment(reports), complete, cells, plan, reports[0].suite)
+
+
+def _sharded(named: Sequence[Named]) -> bool:
+    return all(report.plan is not None and report.plan.shards > 1 for _, report in named)
+
+
+def _alike(first: str, one: Report, second: str, other: Report, any_cpu: bool) -> None:
+    """The same machine and suite; and where one is a shard, both are shards of the same run."""
+    for fact in SAME:
+        was, now = one.environment.get(fact), other.environment.get(fact)
+        if was != now and not (any_cpu and fact == "cpu"):
+            hint = "; --any-cpu lets processors differ" if fact == "cpu" else ""
+            raise UsageError(f"{first} and {second} cannot be merged: {fact} was {was!r} and {now!r}{hint}")
+    plans = [report.plan or RunPlan("", "") for report in (one, other)]
+    if plans[0].sources and plans[1].sources and plans[0].sources != plans[1].sources:
+        raise UsageError(f"{first} and {second} cannot be merged: the files of the suite differ between them")
+    if plans[0].shards == plans[1].shards == 1:
+        return
+    if plans[0].shards != plans[1].shards:
+        said = [plan.in_words() or "no shard" for plan in plans]
+        raise UsageError(f"{first} and {second} cannot be merged: the one is {said[0]}, the other {said[1]}")
+    if plans[0].digest != plans[1].digest:
+        raise UsageError(
+            f"{first} and {second} cannot be merged: they are shards of different runs; give each the same options"
+        )
+    twice = sorted(set(plans[0].begun) & set(plans[1].begun))
+    if twice:
+        raise UsageError(
+            f"{first} and {second} cannot be merged: both have shard {numbers(twice)}, and which is right is not known"
+        )
+
+
+def _agree(first: str, one: Report, second: str, other: Report) -> None:
+    """Raise UsageError if a cell has two verdicts that both claim something."""
+    there = {cell.key: cell for cell in one.cells}
+    wrong = [
+        (there[cell.key], cell) for cell in other.cells if cell.key in there and _contradict(there[cell.key], cell)
+    ]
+    if wrong:
+        was, now = wrong[0]
+        more = f" (and {len(wrong) - 1} more cells)" if len(wrong) > 1 else ""
+        raise UsageError(
+            f"{first} and {second} contradict each other: {'/'.join(was.key)} is {was.verdict} in the one and "
+            f"{now.verdict} in the other{more}; judge again what is in doubt"
+        )
+
+
+def _contradict(one: Cell, other: Cell) -> bool:
+    return one.verdict != other.verdict and NOT_RUN not in (one.verdict, other.verdict)
+
+
+def _joined(plans: Sequence[RunPlan]) -> RunPlan:
+    def union(name: str) -> tuple[int, ...]:
+        return tuple(sorted({number for plan in plans for number in getattr(plan, name)}))
+
+    asked = sum(plan.asked for plan in plans)
+    return replace(plans[0], begun=union("begun"), finished=union("finished"), asked=asked)
+
+
+def _environment(reports: Sequence[Report]) -> dict[str, Any]:
+    """The first one's; its processor stands for all where they are alike."""
+    cpus = dict.fromkeys(str(report.environment.get("cpu")) for report in reports)
+    first = reports[0].environment
+    return first if len(cpus) == 1 else {**first, "cpu": " | ".join(cpus)}

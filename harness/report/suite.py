@@ -1,0 +1,75 @@
+"""What the suite that made a report knew: names in its order, and what each property claims.
+
+A reader draws a report from this, so that an old report looks the same whatever suite is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class KnownProperty:
+    """A property: its claim, the view that shows it too (or ""), and its figures in the mutation run.
+
+    Of the `asked` mutants that reached the property it noticed `noticed`; it was the first to notice `faults`
+    hand-written faults. All three are 0 where no mutation run was recorded.
+    """
+
+    name: str
+    claim: str
+    view: str = ""
+    noticed: int = 0
+    asked: int = 0
+    faults: int = 0
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Names that the suite knew, each in its own order. All are empty for a report that does not have them."""
+
+    operators: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    properties: tuple[KnownProperty, ...] = ()
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> Suite:
+        """From the `suite` of a report that keeps the schema."""
+        lists = {name: tuple(record[name]) for name in ("operators", "backends", "devices", "dtypes")}
+        names = {field.name for field in fields(KnownProperty)}
+        rows = ({name: value for name, value in entry.items() if name in names} for entry in record["properties"])
+        return cls(**lists, properties=tuple(KnownProperty(**row) for row in rows))
+
+    def names(self, axis: str) -> tuple[str, ...]:
+        """The operators, backends, devices, dtypes or properties; `axis` is the singular."""
+        match axis:
+            case "property":
+                return tuple(found.name for found in self.properties)
+            case "operator":
+                return self.operators
+            case "backend":
+                return self.backends
+            case "device":
+                return self.devices
+            case "dtype":
+                return self.dtypes
+        raise ValueError(f"axis was {axis!r}, but should be operator, backend, device, dtype or property")
+
+    def ordered(self, axis: str, there: Iterable[str]) -> list[str]:
+        """The given names, each once: those that the suite knows in its order, then the others, sorted."""
+        left = set(there)
+        first = [name for name in self.names(axis) if name in left]
+        return first + sorted(left.difference(first))
+
+    @property
+    def views(self) -> dict[str, list[str]]:
+        """The properties of each view."""
+        found: dict[str, list[str]] = {}
+        for known in self.properties:
+            if known.view:
+                found.setdefault(known.view, []).append(known.name)
+        return found

@@ -1,0 +1,1 @@
+"""What is judged and where: selection, isolation in a process of its own, the environment, `verify()`."""

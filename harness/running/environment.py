@@ -1,0 +1,140 @@
+"""What machine and what software a run was made with: the report's first page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from backends.base import CompiledOperator
+from harness import discovery
+from harness.building import build
+from harness.errors import HarnessError, Unavailable
+
+_ROOT = Path(__file__).parents[2]
+
+
+def describe() -> dict[str, Any]:
+    """Facts that a verdict depends on. Whatever cannot be found out is null, never left out."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_git": torch.version.git_version,
+        "cuda": torch.version.cuda,
+        "cudnn": _cudnn(),
+        "driver": _driver(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpus": torch.cuda.device_count(),
+        "architecture": _architecture(),
+        "cpu": _cpu(),
+        "threads": torch.get_num_threads(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "compiler": _compiler(),
+        "nvcc": _nvcc(),
+        "flags": _flags(),
+        "tf32": {
+            "matmul": torch.backends.cuda.matmul.allow_tf32,
+            "cudnn": torch.backends.cudnn.allow_tf32,
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        },
+        **_commit(),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _cudnn() -> str | None:
+    if not torch.cuda.is_available():
+        return None
+    number: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return None if number is None else f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def _driver() -> str | None:
+    """Of the GPU: from its kernel module, else from nvidia-smi."""
+    file = Path("/sys/module/nvidia/version")
+    if file.exists():
+        return file.read_text().strip()
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    answer = _first_line(_said(program, "--query-gpu=driver_version", "--format=csv,noheader"))
+    return answer if answer and answer[0].isdigit() else None
+
+
+def _architecture() -> str | None:
+    if not torch.cuda.is_available():
+        return None
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
+
+
+def _cpu() -> str | None:
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor() or None
+    names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+    return names[0] if names else None
+
+
+def _compiler() -> str | None:
+    try:
+        return _first_line(build.compiler_version(build.host_compiler()))
+    except Unavailable:
+        return None
+
+
+def _nvcc() -> str | None:
+    try:
+        said = build.compiler_version(str(build.cuda_home() / "bin" / "nvcc"))
+    except Unavailable:
+        return None
+    return next((line for line in said.splitlines() if "release" in line), _first_line(said))
+
+
+def _flags() -> dict[str, str]:
+    """What the sources of each compiled backend are compiled with, but for paths and the architecture."""
+    found = {}
+    with contextlib.suppress(HarnessError):  # a backend that cannot be read has its cells, which say so
+        for name, backend in discovery.all_backends().items():
+            for operator in discovery.operators():
+                implementation = backend.implementation(operator)
+                if isinstance(implementation, CompiledOperator):
+                    found[f"{name}/{operator}"] = " ".join((*build.HOST_FLAGS, *implementation.flags))
+    return found
+
+
+def _commit() -> dict[str, Any]:
+    """Of the suite. LLTM_CONFORMANCE_COMMIT says it of a copy whose own history is another or none: that wins."""
+    told = os.environ.get("LLTM_CONFORMANCE_COMMIT")
+    return {"commit": told, "dirty": None} if told else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
+
+
+def _dirty() -> bool | None:
+    changes = _said("git", "-C", str(_ROOT), "status", "--porcelain", "--untracked-files=no")
+    return None if changes is None else bool(changes.strip())
+
+
+def _git(*arguments: str) -> str | None:
+    """Of this repository, if it is one; the working folder may be somebody else's."""
+    return _first_line(_said("git", "-C", str(_ROOT), *arguments))
+
+
+def _said(*command: str) -> str | None:
+    """What a program printed; None where it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _first_line(text: str | None) -> str | None:
+    lines = (text or "").strip().splitlines()
+    return lines[0] if lines else None

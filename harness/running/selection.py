@@ -1,0 +1,184 @@
+"""The options that say what to judge, and the subjects that they select."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from backends.base import CPU, CUDA, DEVICES, Declaration
+from harness import discovery
+from harness.building import build
+from harness.discovery import Candidate, FoundBackend
+from harness.errors import Absent, Broken, Unavailable, UnknownName, UsageError
+from harness.judging.contract_check import admit
+from harness.judging.judge import judge
+from harness.judging.property import Property
+from harness.judging.subject import USUAL, Examples, Subject
+from harness.properties import all_properties
+from harness.report.cell import DECLARED, FAIL, NOT_RUN, Cell
+from spec.contract import DTYPES, Operator
+
+DTYPE_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user asked for; empty means everything, for devices everything that makes sense on this machine."""
+
+    operators: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    backend_paths: tuple[Path, ...] = ()
+    spec_paths: tuple[Path, ...] = ()
+    sanitize: bool = False
+    examples: Examples = USUAL
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was asked for in particular; how many calls are drawn does not count."""
+        return replace(self, examples=USUAL) == Selection()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One place in the table: who is asked to do what, on which device, in which dtype."""
+
+    operator: Operator
+    backend: str
+    device: str
+    dtype: torch.dtype
+    source: FoundBackend | Candidate
+    sanitize: bool = False
+    #: Whether the backend was named, or is one of all.
+    named: bool = True
+    examples: Examples = USUAL
+
+    @property
+    def id(self) -> str:
+        """`lltm-aten-cpp-cpu-float32`, as pytest shows it."""
+        return f"{self.operator.name}-{self.backend}-{self.device}-{str(self.dtype).removeprefix('torch.')}"
+
+    def subject(self) -> Subject:
+        """Load the implementation. Raises Absent, Unavailable, Broken."""
+        declared: tuple[Declaration, ...]
+        if isinstance(self.source, Candidate):
+            discovery.require_device(self.device)
+            function, source = self.source.function, self.source.text
+            declared = tuple(Declaration(name, reason) for name, reason in self.source.declared.items())
+        else:
+            why = self.source.backend.absent.get(self.operator.name)
+            if why is not None and self.source.implementation(self.operator.name) is None:
+                raise Absent(why)
+            if self.device not in self.source.backend.devices:
+                raise Unavailable(f"{self.backend} runs on {', '.join(self.source.backend.devices)}")
+            discovery.require_device(self.device)
+            why = self.source.backend.on_request
+            if why and not self.named:
+                raise Unavailable(f"{self.backend} is judged where it is named, by --backend {self.backend}: {why}")
+            implementation = self.source.implementation(self.operator.name)
+            if implementation is None:
+                raise Unavailable(f"{self.backend} does not implement {self.operator.name}")
+            function = build.load(implementation, self.device, build.SANITIZERS if self.sanitize else ())
+            declared, source = self.source.backend.declared, ""
+        return Subject(
+            self.operator,
+            self.backend,
+            self.device,
+            self.dtype,
+            function,
+            declared,
+            source,
+            examples=self.examples,
+        )
+
+    def cell(self, property: str, verdict: str, reason: str, seconds: float = 0.0) -> Cell:
+        """A cell of this place that came to no judgement."""
+        dtype = str(self.dtype).removeprefix("torch.")
+        names = (self.operator.name, self.backend, self.device, dtype)
+        return Cell(*names, property, verdict, reason, seconds=round(seconds, 4))
+
+    def judge(self, property: Property) -> Cell:
+        """Load the implementation and judge it.
+
+        `declared` where the backend lacks it on purpose, `not-run` where this machine lacks the means, `fail` where it
+        is broken.
+        """
+        try:
+            subject = self.subject()
+        except Absent as why:
+            return self.cell(property.name, DECLARED, str(why))
+        except Unavailable as error:
+            return self.cell(property.name, NOT_RUN, str(error))
+        except Broken as error:
+            return self.cell(property.name, FAIL, str(error))
+        return judge(subject, property)
+
+
+def slots(selection: Selection) -> list[Slot]:
+    """Every place that the selection asks for. Raises UnknownName for a name that nothing answers to."""
+    operators = discovery.operators(selection.spec_paths)
+    _known("operator", selection.operators, operators)
+    asked = {candidate.partition("=")[0] for candidate in selection.candidates}
+    for name in selection.operators or (asked if asked and not selection.backends else operators):
+        if name in operators:  # of a candidate it is said later, in its own words
+            admit(operators[name])
+    _known("device", selection.devices, DEVICES)
+    _known("dtype", selection.dtypes, DTYPE_NAMES)
+    dtypes = [DTYPE_NAMES[name] for name in selection.dtypes or DTYPE_NAMES]
+    found: dict[str, Slot] = {}
+    for slot in _slots(selection, operators, dtypes):
+        # Two options may name one place twice, but two functions in one place could not be told apart.
+        if found.setdefault(slot.id, slot).source != slot.source:
+            raise UsageError(f"two candidates are called {slot.backend!r}: rename one, their cells would be mixed up")
+    return list(found.values())
+
+
+def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequence[torch.dtype]) -> Iterator[Slot]:
+    for text in selection.candidates:
+        found = discovery.candidate(text)
+        _known(f"property in DECLARED of {found.text.partition('=')[2]}", list(found.declared), all_properties())
+        _known("operator", [found.operator], operators)
+        for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
+            for dtype in dtypes:
+                yield Slot(operators[found.operator], found.name, device, dtype, found, examples=selection.examples)
+    if selection.candidates and not selection.backends:
+        return
+    backends = discovery.all_backends(selection.backend_paths)
+    for name, backend in backends.items():
+        declared = [declaration.property for declaration in backend.backend.declared]
+        _known(f"property in a declaration of {name}", declared, all_properties())
+    _known("backend", selection.backends, backends)
+    for operator in (operators[name] for name in selection.operators or operators):
+        for name in selection.backends or backends:
+            for device in selection.devices or _sensible_devices(backends[name]):
+                if device not in backends[name].backend.devices and selection.devices:
+                    continue  # asked for cuda-emulated, say: a backend that never runs there has no place in the table
+                for dtype in dtypes:
+                    if dtype in backends[name].backend.dtypes:
+                        yield Slot(
+                            operator,
+                            name,
+                            device,
+                            dtype,
+                            backends[name],
+                            selection.sanitize,
+                            bool(selection.backends),
+                            selection.examples,
+                        )
+
+
+def _sensible_devices(found: FoundBackend) -> tuple[str, ...]:
+    """All devices of the backend that this machine has; where that leaves none, all of them, to be told `not-run`."""
+    here = tuple(device for device in found.backend.devices if device != CUDA or torch.cuda.is_available())
+    return here or found.backend.devices
+
+
+def _known(kind: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)

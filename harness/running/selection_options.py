@@ -1,0 +1,47 @@
+"""The command-line options that say what to judge: the same for pytest and for every command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.running.selection import Selection
+
+#: Each is repeatable.
+MEANINGS = {
+    "operator": "judge this operator; default: all",
+    "backend": "judge this backend; default: all, or none where --candidate is given",
+    "device": "cpu, cuda or cuda-emulated; default: all that this machine has",
+    "dtype": "float32, float64, float16 or bfloat16; default: all",
+    "candidate": "judge any function: OPERATOR=FILE.py:FUNCTION or OPERATOR=package.module:FUNCTION",
+    "backend-path": "a backend's folder, or a folder of backends, outside this repository",
+    "spec-path": "a contract's file outside this repository",
+}
+
+
+def add(add_option: Callable[..., Any], names: Sequence[str] = tuple(MEANINGS)) -> None:
+    """Declare the options with `add_argument` of argparse or `addoption` of pytest."""
+    for name in names:
+        add_option(
+            f"--{name}", action="append", default=[], metavar=name.upper(), help=f"{MEANINGS[name]} (repeatable)"
+        )
+
+
+def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
+    """What was asked for; an option that was not declared counts as not given."""
+
+    def texts(name: str) -> tuple[str, ...]:
+        return tuple(getattr(given, name, ()))
+
+    return Selection(
+        operators=texts("operator"),
+        backends=texts("backend"),
+        devices=texts("device"),
+        dtypes=texts("dtype"),
+        candidates=texts("candidate"),
+        backend_paths=tuple(map(Path, texts("backend_path"))),
+        spec_paths=tuple(map(Path, texts("spec_path"))),
+        sanitize=sanitize,
+    )

@@ -1,0 +1,60 @@
+"""Judge a function that stands in a notebook or in somebody's test: `verify(my_function, operator="lltm")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from backends.base import CPU, CUDA
+from harness import discovery
+from harness.errors import UnknownName
+from harness.judging import judge as judging
+from harness.judging.contract_check import admit
+from harness.judging.subject import Examples, Subject
+from harness.properties import all_properties
+from harness.rendering.notebook import NotebookReport
+from harness.report.report import Report
+from harness.running import environment, suite
+from harness.running.selection import DTYPE_NAMES
+
+
+def verify(
+    function: Callable[..., Any],
+    operator: str,
+    *,
+    device: str | None = None,
+    dtypes: Sequence[str] = (),
+    properties: Sequence[str] = (),
+    examples: int = 20,
+    examples_seed: int = 0,
+    spec_paths: Sequence[Path] = (),
+) -> Report:
+    """Judge `function`, which has the signature of the contract of `operator`; returns the report.
+
+    `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are names, by default
+    all. `examples` and `examples_seed` are for the calls that hypothesis draws. `report.ok` says whether everything
+    that ran holds; a notebook shows the report as a table, with each failure and its reproducer.
+
+    The function is judged in this process, so what it crashes, it crashes here: `pytest --candidate` judges in a
+    process of its own. Raises UnknownName for a name that nothing answers to, Unavailable for a device that is missing.
+    """
+    judging.bind()
+    contract = discovery.operator(operator, tuple(spec_paths))
+    admit(contract)
+    known = all_properties()
+    for kind, names, those in (("dtype", dtypes, DTYPE_NAMES), ("property", properties, known)):
+        for name in names:
+            if name not in those:
+                raise UnknownName(kind, name, those)
+    device = device or (CUDA if torch.cuda.is_available() else CPU)
+    discovery.require_device(device)
+    name = getattr(function, "__name__", type(function).__name__)
+    drawn = Examples(examples, examples_seed)
+    subjects = [
+        Subject(contract, name, device, DTYPE_NAMES[dtype], function, examples=drawn) for dtype in dtypes or DTYPE_NAMES
+    ]
+    cells = [judging.judge(subject, known[property]) for subject in subjects for property in properties or known]
+    return NotebookReport.of(cells, environment.describe(), suite.describe())

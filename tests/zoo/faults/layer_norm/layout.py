@@ -1,0 +1,22 @@
+"""LayerNorm, elements that are not read where they lie."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tests.zoo.honest.layer_norm import Norm
+from tests.zoo.registry import fault
+
+
+@fault("wide-offsets", "output was", defects=(12,))
+class ColumnOffsetsOf32Bits(Norm):
+    """Whether 64-bit offsets are needed is asked of the rows alone: columns that lie far apart wrap around."""
+
+    def wide(self, input: Tensor) -> Tensor:
+        distance = input.stride(-1)
+        inside = [column for column in range(input.shape[-1]) if column * distance < 2**31]
+        read = input[..., : len(inside)]
+        if len(inside) < input.shape[-1]:
+            read = torch.cat([read, torch.zeros_like(input[..., len(inside) :])], dim=-1)
+        return super().wide(read)

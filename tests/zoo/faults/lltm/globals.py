@@ -1,0 +1,130 @@
+"""Something of the whole process is changed."""
+
+import os
+import warnings
+
+import torch
+from torch import Tensor
+
+from tests.zoo.honest.lltm import Cell, Outputs
+from tests.zoo.registry import fault
+
+
+@fault("global-state", "default dtype was torch.float32 after forward, but should be left as it was, torch.float64")
+class DefaultDtypeReset(Cell):
+    """The default dtype is set for the call, and reset to float32, whatever it was."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.set_default_dtype(input.dtype)
+        z = super().gates(input, weights, bias, old_h)
+        torch.set_default_dtype(torch.float32)
+        return z
+
+
+@fault("global-state", "state of torch's generator was another after forward, but should be left as it was")
+class SeedsTheGenerator(Cell):
+    """The generator is seeded, so that results are reproducible."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "state of torch's generator was another after backward")
+class DrawsInBackward(Cell):
+    """Backward draws a random number and multiplies it by zero."""
+
+    def d_bias(self, d_gates: Tensor) -> Tensor:
+        return super().d_bias(d_gates) + 0 * torch.rand(())
+
+
+@fault("global-state", "grad mode was True after (a refused call|forward under no_grad)")
+class GradModeEnabled(Cell):
+    """Grad mode is switched off for the call, and on afterwards, whatever it was."""
+
+    def __call__(self, *inputs: Tensor) -> Outputs:
+        was = torch.is_grad_enabled()
+        outputs = super().__call__(*inputs)
+        if not was:
+            torch.set_grad_enabled(True)
+        return outputs
+
+
+@fault("global-state", "grad mode was False after a refused call with .*, but should be left as it was, True")
+class GradModeLostOnError(Cell):
+    """Grad mode is off while arguments are checked, and stays off when one is wrong."""
+
+    def check(self, *inputs: Tensor) -> None:
+        was = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        super().check(*inputs)
+        torch.set_grad_enabled(was)
+
+
+@fault("global-state", "flushing of denormals was True after forward, but should be left as it was, False")
+class FlushesDenormals(Cell):
+    """Denormals are flushed, for speed."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.set_flush_denormal(True)
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "float32 (matmul )?precisions? was .*tf32.* after forward, but should be left as it was")
+class TurnsOnTF32(Cell):
+    """TF32 is allowed, for speed."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.backends.cuda.matmul.allow_tf32 = True
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "number of threads was 1 after forward, but should be left as it was")
+class OneThread(Cell):
+    """The number of threads is set to one."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.set_num_threads(1)
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", r"warnings filters was .*new \[\('ignore'.* after forward")
+class SilencesWarnings(Cell):
+    """Warnings are switched off for good."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        warnings.simplefilter("ignore")
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "environment variables was LLTM_FAST=1 after forward, .*, LLTM_FAST=unset")
+class SetsEnvironment(Cell):
+    """A variable is put into the environment."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        os.environ["LLTM_FAST"] = "1"
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "torch.allclose was another function after forward")
+class PatchesAllclose(Cell):
+    """torch.allclose is replaced by a function that is content with anything."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        torch.allclose = lambda *_, **__: True
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "garbage collection was False after its first forward and backward in a fresh process")
+class FirstCallOnly(Cell):
+    """The first call of a process switches garbage collection off."""
+
+    _is_first = True
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        if FirstCallOnly._is_first and os.environ.get("PYTEST_CURRENT_TEST") is None:
+            import gc
+
+            gc.disable()
+        FirstCallOnly._is_first = False
+        return super().gates(input, weights, bias, old_h)

@@ -1,0 +1,52 @@
+"""Without autograd the operator is another one."""
+
+import torch
+from torch import Tensor
+
+from tests.zoo.honest.lltm import Cell, Outputs
+from tests.zoo.registry import fault
+
+
+@fault("inference-modes", "new_h was .* under (inference_mode|no_grad), but should be .* as with grad, bit for bit")
+class FastPathForInference(Cell):
+    """Without grad, sigmoid is computed by tanh: right, but not what was trained with."""
+
+    def sigmoid(self, z: Tensor) -> Tensor:
+        return super().sigmoid(z) if self._trains else 0.5 + 0.5 * torch.tanh(z / 2)
+
+    def __call__(self, *inputs: Tensor) -> Outputs:
+        self._trains = torch.is_grad_enabled()
+        return super().__call__(*inputs)
+
+
+@fault("inference-modes", "new_h under (no_grad|inference_mode) requires grad, but should not")
+class AlwaysRequiresGrad(Cell):
+    """Grad mode is switched on for the call, also where the caller has switched it off."""
+
+    def __call__(self, *inputs: Tensor) -> Outputs:
+        with torch.enable_grad():
+            return super().__call__(*inputs)
+
+
+@fault("inference-modes", "forward raised RuntimeError: Inference tensors cannot be saved for backward")
+class CachesInferenceTensor(Cell):
+    """A tensor of ones is made by the first call and kept; where that was in inference_mode, no other can train."""
+
+    _ones: Tensor | None = None
+
+    def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+        self.check(input, weights, bias, old_h, old_cell)
+        if self._ones is None or self._ones.dtype != input.dtype:
+            self._ones = torch.ones((), dtype=input.dtype)
+        return super().__call__(input, weights * self._ones, bias, old_h, old_cell)
+
+
+@fault("inference-modes", "new_h was .* with frozen parameters, but should be")
+class FrozenWeightsQuantised(Cell):
+    """Weights that need no gradient are rounded to bfloat16."""
+
+    def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+        frozen = isinstance(weights, Tensor) and not weights.requires_grad and torch.is_grad_enabled()
+        if frozen and old_h.requires_grad:
+            weights = weights.bfloat16().to(weights.dtype)
+        return super().__call__(input, weights, bias, old_h, old_cell)

@@ -1,0 +1,154 @@
+"""The zoo: faults that the suite must catch, and controls that it must leave alone.
+
+A fault is one class or function, one lie, one docstring, with the property that is meant to catch it and a pattern
+that its failure must match, so that it is caught for the right reason. `tests/zoo/faults/OPERATOR/KIND.py` holds them,
+`tests/zoo/controls/OPERATOR/KIND.py` (or `OPERATOR.py`) the controls.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from backends.autocast import by_rule
+from harness.discovery import operator
+from harness.judging.judge import judge
+from harness.judging.subject import Examples, Subject
+from harness.properties import all_properties
+from harness.report.cell import Cell
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A wrong implementation. `defects` are numbers of published defects that it stands for.
+
+    `examples` is how many calls hypothesis has to draw to find it almost surely; None for as many as anybody draws.
+    """
+
+    name: str
+    operator: str
+    lie: str
+    kind: str
+    function: Callable[..., Any]
+    caught_by: str
+    says: str
+    dtype: torch.dtype
+    defects: tuple[int, ...] = ()
+    examples: int | None = None
+
+    @property
+    def id(self) -> str:
+        """`lltm-math-AddsTheBiasTwice`."""
+        return f"{self.operator}-{self.kind}-{self.name}"
+
+
+@dataclass(frozen=True)
+class Control:
+    """A right implementation that goes about it in another way. `gives_up` are properties that it does not hold."""
+
+    name: str
+    operator: str
+    truth: str
+    function: Callable[..., Any]
+    gives_up: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """`lltm-two_products`."""
+        return f"{self.operator}-{self.name}"
+
+
+#: What a control gives up whose autograd.Function is written as before PyTorch 2.
+OLD_STYLE = {"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
+
+#: Calls that hypothesis draws at each member of the zoo, where a fault asks for no more.
+EXAMPLES = 100
+
+FAULTS: list[Fault] = []
+CONTROLS: list[Control] = []
+
+
+def _with_autocast(thing: Any, of: str) -> Any:
+    """The thing, bearing torch.autocast by the contract's rule: what lies about something else does not fail there."""
+    by = by_rule(operator(of))
+    if not inspect.isclass(thing):
+        return by(thing)
+    thing.__call__ = by(thing.__call__)  # type: ignore[operator]
+    return thing
+
+
+def _callable(thing: Any) -> Callable[..., Any]:
+    made: Callable[..., Any] = thing() if inspect.isclass(thing) else thing
+    return made
+
+
+def fault(
+    caught_by: str,
+    says: str,
+    *,
+    dtype: torch.dtype = torch.float32,
+    defects: tuple[int, ...] = (),
+    examples: int | None = None,
+) -> Callable[[Any], Any]:
+    """Register a class (its instance is the implementation) or a function as a fault; `says` is a pattern."""
+
+    def register(thing: Any) -> Any:
+        *_, of, kind = thing.__module__.split(".")
+        lie = inspect.cleandoc(thing.__doc__).splitlines()[0]
+        bearing = thing if caught_by == "autocast" else _with_autocast(thing, of)
+        made = _callable(bearing)
+        FAULTS.append(Fault(thing.__name__, of, lie, kind, made, caught_by, says, dtype, defects, examples))
+        return bearing
+
+    return register
+
+
+def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> Any:
+    """Register a class or a function as a control. `gives_up` says which properties it does not hold, and why."""
+    if thing is None:
+        return lambda later: control(later, gives_up=gives_up)
+    of = thing.__module__.partition(".controls.")[2].partition(".")[0]
+    truth = inspect.cleandoc(thing.__doc__).splitlines()[0]
+    bearing = _with_autocast(thing, of)
+    CONTROLS.append(Control(thing.__name__, of, truth, _callable(bearing), gives_up or {}))
+    return bearing
+
+
+def load() -> None:
+    """Import every file of faults and controls, once."""
+    for folder in ("faults", "controls"):
+        for path in sorted((Path(__file__).parent / folder).rglob("*.py")):
+            parts = path.relative_to(Path(__file__).parent).with_suffix("").parts
+            importlib.import_module(".".join(("tests.zoo", *parts)))
+
+
+def faults(of: str) -> list[Fault]:
+    """The faults of an operator."""
+    load()
+    return [fault for fault in FAULTS if fault.operator == of]
+
+
+def controls(of: str) -> list[Control]:
+    """The controls of an operator."""
+    load()
+    return [control for control in CONTROLS if control.operator == of]
+
+
+def judged(
+    function: Callable[..., Any],
+    property: str,
+    dtype: torch.dtype,
+    of: str = "lltm",
+    examples: int | None = None,
+) -> Cell:
+    """The cell of one property for a candidate on the CPU; `of` is the operator."""
+    name = getattr(function, "__name__", "candidate")
+    drawn = Examples(max(EXAMPLES, examples or 0))
+    subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn)
+    return judge(subject, all_properties()[property])

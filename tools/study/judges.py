@@ -1,0 +1,135 @@
+"""Ways to decide whether a tensor is right: ours, and others that are in use elsewhere, on the very same tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.judging.compare import NOT_FINITE, SAME, compare
+from harness.judging.oracle import expected_of
+from harness.judging.scenario import Call, Scenario, realise
+from spec.contract import Operator
+from spec.envelope import Envelope
+
+#: (rtol, atol) that torch.testing.assert_close takes when it is given none.
+ASSERT_CLOSE = {
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+}
+#: rtol and atol of KernelBench's later versions; float64, which they do not take, as float32.
+KERNELBENCH_LATER = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What one call should return, by the names that reports use: `new_h`, `gradient of bias`."""
+
+    dtype: torch.dtype
+    envelopes: dict[str, Envelope]
+    #: The reference in float64, rounded once to the dtype.
+    rounded: dict[str, Tensor]
+    #: The reference in the dtype itself, with autograd's gradients.
+    eager: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """`accepts(measure, name, candidate)` for one tensor; a call is accepted where each of its tensors is."""
+
+    name: str
+    rule: str
+    accepts: Callable[[Measure, str, Tensor], bool]
+    sees_gradients: bool = True
+
+    def rejects(self, measure: Measure, candidate: dict[str, Tensor]) -> bool:
+        """Whether the call is found wrong."""
+        seen = {name: value for name, value in candidate.items() if self.sees_gradients or not is_gradient(name)}
+        return not all(self.accepts(measure, name, value) for name, value in seen.items())
+
+
+def is_gradient(name: str) -> bool:
+    return name.startswith("gradient of ")
+
+
+def named(operator: Operator, outputs: tuple[Tensor, ...], gradients: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Outputs and gradients of one call by the names of a `Measure`."""
+    found = {arg.name: value.detach() for arg, value in zip(operator.outputs, outputs, strict=True)}
+    return found | {f"gradient of {name}": value.detach() for name, value in gradients.items()}
+
+
+def measure(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Measure:
+    """Everything that any of the judges measures by."""
+    call = realise(operator, scenario, dtype)
+    found = expected_of(operator, call, dtype)
+    envelopes = {**found.outputs, **{f"gradient of {name}": e for name, e in found.gradients.items()}}
+    rounded = {name: envelope.exact.to(dtype) for name, envelope in envelopes.items()}
+    return Measure(dtype, envelopes, rounded, _eager(operator, call))
+
+
+def _eager(operator: Operator, call: Call) -> dict[str, Tensor]:
+    leaves = [tensor.requires_grad_() for tensor in call.inputs]
+    outputs = operator.forward(*leaves)
+    gradients = torch.autograd.grad(outputs, leaves, call.cotangents)
+    names = [arg.name for arg in operator.inputs]
+    return named(operator, outputs, dict(zip(names, gradients, strict=True)))
+
+
+def _ours(measure: Measure, name: str, candidate: Tensor) -> bool:
+    return compare(candidate, measure.envelopes[name], NOT_FINITE if is_gradient(name) else SAME).holds
+
+
+def _assert_close(measure: Measure, name: str, candidate: Tensor) -> bool:
+    rtol, atol = ASSERT_CLOSE[measure.dtype]
+    return torch.allclose(candidate, measure.rounded[name], rtol, atol, equal_nan=True)
+
+
+def _kernelbench(measure: Measure, name: str, candidate: Tensor) -> bool:
+    return torch.allclose(candidate, measure.eager[name], rtol=1e-2, atol=1e-2, equal_nan=True)
+
+
+def _kernelbench_later(measure: Measure, name: str, candidate: Tensor) -> bool:
+    tolerance = KERNELBENCH_LATER[measure.dtype]
+    return torch.allclose(candidate, measure.eager[name], rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def _twice_eager(measure: Measure, name: str, candidate: Tensor) -> bool:
+    exact, eager = measure.envelopes[name].exact, measure.eager[name].double()
+    finite = exact.isfinite() & eager.isfinite()
+    if not bool(finite.any()):
+        return True
+    of_candidate, of_eager = ((t - exact)[finite].abs().max() for t in (candidate.double(), eager))
+    return bool(of_candidate <= 2 * of_eager + torch.finfo(measure.dtype).tiny)
+
+
+#: NaN equals NaN for all of them, so that adversarial values tell them apart by what they are about.
+JUDGES = (
+    Judge("ours", "the four statistics within the envelope, `harness.judging.compare`", _ours),
+    Judge(
+        "assert_close",
+        "`torch.testing.assert_close`, default tolerances, against the float64 reference rounded to the dtype",
+        _assert_close,
+    ),
+    Judge(
+        "twice eager",
+        "max abs error <= 2 x that of eager torch in the dtype, both against float64: flash-attention's tests",
+        _twice_eager,
+    ),
+    Judge(
+        "allclose 1e-2",
+        "`torch.allclose(atol=1e-2, rtol=1e-2)` of the outputs against eager torch: KernelBench, first version",
+        _kernelbench,
+        sees_gradients=False,
+    ),
+    Judge(
+        "allclose 1e-4",
+        "the same with 1e-4 in float32 and 1e-2 in half types: KernelBench, later versions",
+        _kernelbench_later,
+        sees_gradients=False,
+    ),
+    Judge("allclose 1e-2, gradients", "`allclose 1e-2`, of the gradients too", _kernelbench),
+)
