@@ -1,4 +1,4 @@
-"""LLTM with one mistake that training does not show: tanh in place of elu."""
+"""LLTM with one mistake that raises no error: tanh in place of elu."""
 
 import torch
 import torch.nn.functional as F
