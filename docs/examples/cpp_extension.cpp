@@ -1,7 +1,7 @@
 // The element-wise part of the LLTM cell in C++, one pass over memory forward and one backward.
 //
 // gates is (batch, 3*state_size), everything else (batch, state_size); all are contiguous, on the CPU, of one dtype.
-// A kernel that took this on trust would read past the end of a smaller array: so `check` asks.
+// `check` refuses everything else: a kernel that assumes it would read past the end of a smaller array.
 #include <ATen/Dispatch.h>
 #include <ATen/OpMathType.h>
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@ real sigmoid(real z) {
   return 1 / (1 + std::exp(-z));
 }
 
-/// Raises, in words that name the argument, where it is not `parts` times as wide as old_cell, or lies otherwise.
+/// Raises, with the name of the argument, unless it is contiguous and `parts` times as wide as old_cell.
 void check(const char* name, const Tensor& tensor, int64_t parts, const Tensor& old_cell) {
   TORCH_CHECK(old_cell.dim() == 2, "old_cell had ", old_cell.dim(), " dimensions, but should have 2");
   const std::array<int64_t, 2> shape = {old_cell.size(0), parts * old_cell.size(1)};
@@ -39,7 +39,7 @@ std::tuple<Tensor, Tensor> forward(const Tensor& gates, const Tensor& old_cell) 
   const int64_t batch = old_cell.size(0), state = old_cell.size(1);
   const Tensor new_h = at::empty_like(old_cell), new_cell = at::empty_like(old_cell);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, old_cell.scalar_type(), "forward", [&] {
-    using real = at::opmath_type<scalar_t>;  // float for half types: they are rounded once, at the end
+    using real = at::opmath_type<scalar_t>;  // float for half types, which are rounded once, at the end
     const auto *z = gates.const_data_ptr<scalar_t>(), *cell = old_cell.const_data_ptr<scalar_t>();
     auto *h = new_h.mutable_data_ptr<scalar_t>(), *c = new_cell.mutable_data_ptr<scalar_t>();
     for (int64_t n = 0; n < batch * state; ++n) {

@@ -1,4 +1,4 @@
-"""A candidate in C++: PyTorch builds it, `torch.library` says what autograd and fake tensors need to know."""
+"""A candidate in C++. PyTorch builds it; `torch.library` registers its derivative and its fake kernels."""
 
 import sys
 from pathlib import Path
@@ -13,16 +13,14 @@ from backends.autocast import by_rule
 from backends.base import check_arguments
 from spec.lltm import OPERATOR
 
-with patch.object(sys, "path", [*sys.path]):  # setuptools, which this imports, adds a folder of its own for good
+with patch.object(sys, "path", [*sys.path]):  # setuptools, which this imports, adds a folder to sys.path
     from torch.utils.cpp_extension import load
 
 load("my_extension", [str(Path(__file__).with_name("cpp_extension.cpp"))], extra_cflags=["-O2"], is_python_module=False)
 my_extension = torch.ops.my_extension
 
-#: What it does not do, with the reason; the report shows it.
-DECLARED = {
-    "functional-transforms": "functorch has no rule for register_autograd: torch.func.grad raises, and is never wrong"
-}
+#: What it does not support, with the reason.
+DECLARED = {"functional-transforms": "functorch has no rule for register_autograd: torch.func.grad raises"}
 
 
 @torch.library.register_fake("my_extension::forward")
@@ -48,7 +46,7 @@ torch.library.register_autograd("my_extension::forward", _backward, setup_contex
 
 
 def _refuse(_ctx: Any, *_grads: Tensor) -> None:
-    """Without this, a second differentiation would lose its gradient, and say nothing."""
+    """Without this, a second differentiation would silently lose its gradient."""
     raise RuntimeError("my_extension::backward has no derivative: this lltm can be differentiated once")
 
 

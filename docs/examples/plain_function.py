@@ -11,8 +11,8 @@ from spec.lltm import OPERATOR
 
 @by_rule(OPERATOR)  # under torch.autocast
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of the cell. It multiplies state and input apart, where the reference joins them first."""
-    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)  # or checks of your own, that name the argument
+    """One step of the cell. It multiplies state and input separately; the reference joins them first."""
+    check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)  # or your own checks that name the argument
     state_size = old_h.shape[1]
     old_h, input = old_h.contiguous(), input.contiguous()  # in bfloat16, oneDNN reads the padding between rows
     gates = F.linear(old_h, weights[:, :state_size], bias) + F.linear(input, weights[:, state_size:])

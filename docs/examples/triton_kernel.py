@@ -18,18 +18,16 @@ from backends.autocast import by_rule
 from backends.base import check_arguments
 from spec.mlp import OPERATOR
 
-# A custom operator imports this when it is first called, and it sets TORCHINDUCTOR_CACHE_DIR for the whole process.
+# The first call of a custom operator imports this, which sets TORCHINDUCTOR_CACHE_DIR for the whole process.
 with patch.dict(os.environ):
     import torch._dynamo
 
 BLOCK = 1024
 
-#: What it does not do, with the reason; the report shows it.
-DECLARED = {
-    "functional-transforms": "functorch has no rule for register_autograd: torch.func.grad raises, and is never wrong"
-}
+#: What it does not support, with the reason.
+DECLARED = {"functional-transforms": "functorch has no rule for register_autograd: torch.func.grad raises"}
 
-#: Triton's interpreter knows one launch at a time, so that threads take turns.
+#: Triton's interpreter runs one launch at a time, so threads take turns.
 _TURN = threading.Lock()
 
 
@@ -38,7 +36,7 @@ def _relu_kernel(z, hidden, elements, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < elements
     here = tl.load(z + n, mask=inside, other=0.0)
-    tl.store(hidden + n, tl.where(here < 0, 0.0, here), mask=inside)  # a NaN is not below 0, and stays
+    tl.store(hidden + n, tl.where(here < 0, 0.0, here), mask=inside)  # keeps a NaN, which is not below 0
 
 
 @triton.jit
@@ -46,12 +44,12 @@ def _gradient_kernel(d_hidden, hidden, d_z, elements, BLOCK: tl.constexpr):
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = n < elements
     is_live = tl.load(hidden + n, mask=inside, other=0.0) > 0
-    # A selection, and no product with a mask: where d_hidden has overflown, inf * 0 would be NaN.
+    # A selection, not a product with a mask: where d_hidden has overflowed, inf * 0 would be NaN.
     tl.store(d_z + n, tl.where(is_live, tl.load(d_hidden + n, mask=inside, other=0.0), 0.0), mask=inside)
 
 
 def _launch(kernel: Any, *tensors: Tensor) -> Tensor:
-    """Over all elements of the last one, which is written."""
+    """Run the kernel over all elements of the last tensor, which it writes."""
     *read, written = tensors
     if written.numel():
         with _TURN:
@@ -95,7 +93,7 @@ def _derivative(ctx: Any, d_hidden: Tensor) -> Tensor:
 
 
 def _second_derivative(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-    """d_z is linear in d_hidden, and does not change with hidden."""
+    """d_z is linear in d_hidden; its derivative with respect to hidden is 0."""
     return relu_gradient(grad, *ctx.saved_tensors), None
 
 

@@ -1,4 +1,4 @@
-"""The same with one mistake, the kind that trains and nobody sees: tanh for elu in the candidate."""
+"""LLTM with one mistake that raises no error: tanh in place of elu."""
 
 import torch
 import torch.nn.functional as F

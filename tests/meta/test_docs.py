@@ -1,5 +1,5 @@
-"""What the pages of docs/ show is real: code stands in the file that it names, messages in the harness, and commands
-that judge the examples end as the page says."""
+"""What the pages of docs/ show is real: code stands in the file that it names, messages in the harness, every property
+in the list of properties, and commands that judge the examples end as the page says."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import pytest
 
 from harness.building.build import host_compiler
 from harness.errors import Unavailable
+from harness.properties import all_properties
+from harness.rendering.tables import insert
 from harness.report.cell import PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
@@ -98,6 +100,13 @@ def test_a_message_that_is_explained_is_one_of_the_harness(message: str) -> None
 
 def test_a_message_that_nothing_writes_is_noticed() -> None:
     assert not _is_written("… was … at …, but ought to be …")
+
+
+def test_the_list_of_properties_is_that_of_the_code() -> None:
+    rows = [f"| {name} | {held.claim} |" for name, held in sorted(all_properties().items())]
+    table = "\n".join(["| property | claim |", "|---|---|", *rows]) + "\n"
+    page = (ROOT / "docs/properties.md").read_text()
+    assert insert(table, page, "properties") == page, f"docs/properties.md should list:\n{table}"
 
 
 def test_sessions_that_pages_name_exist() -> None:

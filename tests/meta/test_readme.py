@@ -1,26 +1,64 @@
-"""What the README and docs/integration.md show was drawn from the records in results/, not typed."""
+"""What the README, docs/results.md and docs/integration.md show was drawn from the records in results/, not typed."""
 
+import json
 import re
 from pathlib import Path
 
+import pytest
+
 from harness.properties import all_properties
 from harness.rendering import tables
-from harness.report.cell import FAIL, NO_EVIDENCE
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.report import Report
+from tools.study import method
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 def test_tables_are_those_of_the_reports() -> None:
-    readme = (ROOT / "README.md").read_text()
-    names = re.findall(r"<!-- (results/\S+\.json) -->", readme)
-    assert names, "the README shows no results"
+    page = (ROOT / "docs/results.md").read_text()
+    names = re.findall(r"<!-- (results/\S+\.json) -->", page)
+    assert names, "docs/results.md shows no results"
     for name in names:
         report = Report.read(ROOT / name)
-        redraw = f"python -m harness show {name} --into README.md"
-        assert tables.insert(tables.markdown(report), readme, name) == readme, f"out of date: {redraw}"
+        redraw = f"python -m harness show {name} --into docs/results.md"
+        assert tables.insert(tables.markdown(report), page, name) == page, f"out of date: {redraw}"
         assert report.complete
         assert not [cell for cell in report.cells if cell.verdict in (FAIL, NO_EVIDENCE)]
+
+
+@pytest.mark.parametrize(("machine", "place"), [("CPU", "cpu"), ("NVIDIA H200", "nvidia-h200")])
+def test_the_counts_of_the_readme_are_those_of_the_reports(machine: str, place: str) -> None:
+    report = Report.read(ROOT / "results" / place / "operators.json")
+    expected = []
+    for operator in sorted({cell.operator for cell in report.cells}):
+        verdicts = [cell.verdict for cell in report.cells if cell.operator == operator]
+        counts = [str(verdicts.count(verdict)) for verdict in (PASS, FAIL, NO_EVIDENCE, DECLARED, NOT_RUN)]
+        expected.append(f"| {' | '.join([machine, operator, *counts])} |")
+    shown = [line for line in README.splitlines() if line.startswith(f"| {machine} |")]
+    assert shown == expected, "the README should show these rows:\n" + "\n".join(expected)
+
+
+def test_the_error_rates_of_the_readme_are_those_of_the_records() -> None:
+    study = json.loads((ROOT / "results/cpu/method.json").read_text())
+    single, pooled = (method.SMALL, method.LARGE), (method.POOLED,)
+
+    def share(dtype: str, group: str, sizes: tuple[str, ...]) -> float:
+        rejected, calls = method.tally(study, dtype, group, "ours", sizes)
+        return rejected / calls
+
+    text = " ".join(README.split())  # wherever its lines end
+    for dtype in study["counts"]:
+        rejected, calls = method.tally(study, dtype, "controls", "ours", single)
+        assert f"{rejected} of {calls} calls in each dtype" in text, dtype
+        assert f"{100 * share(dtype, 'faults', pooled):.3g}% in {dtype}" in text
+    assert f"From one call it found {share('bfloat16', 'faults', single):.0%} in bfloat16" in text
+    assert f"{len(study['controls'])} right implementations" in text
+
+    mutation = json.loads((ROOT / "results/cpu/mutation.json").read_text())
+    found = sum(fault["status"] == "killed" for fault in mutation["faults"])
+    assert f"{mutation['score']:.1%}. Of {len(mutation['faults'])} hand-written faults it found {found} (" in text
 
 
 def test_integration_tables_are_those_of_the_reports() -> None:
@@ -42,7 +80,12 @@ def test_every_integration_property_is_explained() -> None:
 
 
 def test_commands_name_sessions_that_exist() -> None:
-    readme = (ROOT / "README.md").read_text()
     sessions = set(re.findall(r"^def ([a-z_]+)\(session", (ROOT / "noxfile.py").read_text(), flags=re.MULTILINE))
-    named = {name.replace("-", "_") for name in re.findall(r"nox -s \"?([a-z-]+)", readme)}
+    named = {name.replace("-", "_") for name in re.findall(r"nox -s \"?([a-z-]+)", README)}
     assert named <= sessions
+
+
+def test_links_of_the_readme_lead_to_files() -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", README)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

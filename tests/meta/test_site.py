@@ -64,7 +64,7 @@ def test_what_is_embedded_is_there(site: Path) -> None:
                 assert (page.parent / address.partition("#")[0]).exists() or address.startswith("/"), (page, address)
 
 
-@pytest.mark.parametrize(("link", "known"), [("../harness/compare.py", True), ("../harness/nothing.py", False)])
+@pytest.mark.parametrize(("link", "known"), [("../spec/rounding.py", True), ("../spec/nothing.py", False)])
 def test_a_link_out_of_docs_leads_to_the_file_or_fails_the_build(
     link: str, known: bool, python: Run, tmp_path: Path
 ) -> None:
@@ -75,5 +75,5 @@ def test_a_link_out_of_docs_leads_to_the_file_or_fails_the_build(
     done = python("-m", "mkdocs", "build", "-f", tmp_path / "mkdocs.yml", NO_MKDOCS_2_WARNING="1")
     assert (done.returncode == 0) is known, done.stderr
     if known:
-        assert 'href="source/harness/compare.py.html"' in (tmp_path / "site" / "index.html").read_text()
-        assert "class Statistic" in re.sub("<.*?>", "", (tmp_path / "site/source/harness/compare.py.html").read_text())
+        assert 'href="source/spec/rounding.py.html"' in (tmp_path / "site" / "index.html").read_text()
+        assert "class Rounding" in re.sub("<.*?>", "", (tmp_path / "site/source/spec/rounding.py.html").read_text())
