@@ -85,7 +85,7 @@ def _run(tally: Tally, base: Scenario, slowly: bool) -> None:
         if isinstance(thread.error, threading.BrokenBarrierError):
             continue  # another thread failed first
         if isinstance(thread.error, Failure):
-            raise thread.error.prefixed(f"{_at_once_in(number)}: ") from thread.error
+            raise thread.error.prefixed(f"in thread {number} of {THREADS} that called at once: ") from thread.error
         if thread.error is not None:
             raise thread.error
     for number, (thread, measure) in enumerate(zip(threads, measures, strict=True)):
@@ -94,11 +94,9 @@ def _run(tally: Tally, base: Scenario, slowly: bool) -> None:
             try:
                 tally.hold_all(thread.scenario, measure, outputs, gradients)
             except Failure as failure:
-                raise failure.prefixed(f"{_at_once_in(number)}, though right when it called alone: ") from failure
-
-
-def _at_once_in(number: int) -> str:
-    return f"in thread {number} of {THREADS} that called at once"
+                raise failure.prefixed(
+                    f"in thread {number} of {THREADS} that called at once, though right when it called alone: "
+                ) from failure
 
 
 def _at_once(subject: Subject, threads: list[_Thread]) -> None:

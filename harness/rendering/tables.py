@@ -73,7 +73,8 @@ def print_report(report: Report, console: Console, view: str = EVERYTHING) -> No
     machine = report.environment
     where = f"torch {machine['torch']}, {machine['gpu'] or machine['cpu']}"
     for operator, own in (_by_operator(cells) or {"no operator": []}).items():
-        console.print(_table(f"{view} of {operator}: {where}", own))
+        console.print(f"{view} of {operator}: {where}", style="italic", highlight=False, soft_wrap=True)
+        console.print(_table(own))
     legend = "  ".join(f"[{STYLES[v]}]{MARKS[v]}[/] {v} {sum(c.verdict == v for c in cells)}" for v in MARKS)
     console.print(f"{legend}   (numbers in the table count dtypes)")
     for verdict, title in (
@@ -97,9 +98,9 @@ def print_report(report: Report, console: Console, view: str = EVERYTHING) -> No
         )
 
 
-def _table(title: str, cells: list[Cell]) -> Table:
+def _table(cells: list[Cell]) -> Table:
     columns, rows, at = _grid(cells)
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("property")
     for backend, device in columns:
         table.add_column(f"{backend}\n{device}", justify="center")

@@ -141,7 +141,8 @@ def slots(selection: Selection) -> list[Slot]:
 def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequence[torch.dtype]) -> Iterator[Slot]:
     for text in selection.candidates:
         found = discovery.candidate(text)
-        _known(f"property in DECLARED of {found.text.partition('=')[2]}", list(found.declared), all_properties())
+        where = found.text.partition("=")[2].rpartition(":")[0]
+        _known(f"property in DECLARED of {where}", list(found.declared), all_properties())
         _known("operator", [found.operator], operators)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
             for dtype in dtypes:
