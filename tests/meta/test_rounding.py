@@ -238,7 +238,12 @@ def test_what_cannot_be_run_at_once_is_run_one_by_one(form: str) -> None:
     (exact,) = evaluate(x)
     errors = torch.stack([run[0] - exact for run in found])
     assert bool((errors.std(0) > 0).all()), "each run has its own error everywhere"
-    torch.testing.assert_close(errors.abs().max().item(), 3 * 2.0**-24 * float(exact.abs().max()), rtol=0, atol=1e-5)
+    unit, largest = rounding.UNIT_ROUNDOFF[torch.float32], float(errors.abs().max())
+    # At most two operations, the larger of which adds five terms: no error exceeds 2 * 5 u of the sum of their sizes.
+    if form != "value":
+        (sizes,) = evaluate(x.abs())
+        assert largest <= 10 * unit * float(sizes.abs().max())
+    assert largest > 0.1 * unit * float(exact.abs().max()), "an error of rounding has the size of a roundoff"
 
 
 def test_a_wrong_reference_says_so_itself() -> None:
@@ -268,8 +273,16 @@ def test_copies_of_a_batch_have_roundings_of_their_own() -> None:
     side_by_side = recurrence._side_by_side(cell, *_inputs(cell), torch.float32)
     firsts = torch.stack([run["new_h"][0] for run in side_by_side])
     assert bool((firsts.std(0) > 0).all())
-    for number, one in enumerate(recurrence._one_by_one(cell, *_inputs(cell), torch.float32)[:2]):
-        torch.testing.assert_close(one["new_h"], side_by_side[number]["new_h"], rtol=0, atol=1e-5)
+    exact = recurrence._walk(cell, cell.forward, *_inputs(cell))["new_h"]
+
+    def rms(found: list[dict[str, Tensor]]) -> float:
+        return float(torch.stack([run["new_h"] - exact for run in found]).square().mean().sqrt())
+
+    # Not the same errors: they are a hash of values, whose last bit depends on how many rows a product has. Errors of
+    # one size: 16 runs, which share a gain each, give an RMS to within 1 / sqrt(2 * 16) = 18%, so a factor of 2 is
+    # five standard deviations away.
+    ratio = rms(side_by_side) / rms(recurrence._one_by_one(cell, *_inputs(cell), torch.float32))
+    assert 0.5 < ratio < 2
 
 
 @pytest.mark.usefixtures("few_steps")
