@@ -195,7 +195,7 @@ def wheel(session: nox.Session) -> None:
     """Build a wheel into dist/ whose compiled backends are inside, for the torch that is installed here."""
     shutil.rmtree("build", ignore_errors=True)  # setuptools packs whatever an earlier build left there
     options = ["--no-build-isolation", "--no-deps", "--wheel-dir", "dist", *session.posargs]
-    run(session, "python", "-m", "pip", "wheel", "-v", *options, ".", env={"LLTM_CONFORMANCE_PREBUILD": "1"})
+    run(session, "python", "-m", "pip", "wheel", "-v", *options, ".", env={"LLTM_CONFORMANCE_PREBUILD": "all"})
 
 
 @nox.session(name="compile-cuda")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -11,15 +11,28 @@ import torch
 from backends.base import CPU, CUDA, CUDA_EMULATED, CompiledOperator
 from harness import discovery
 from harness.building import ahead, build
+from harness.errors import UnknownName
+
+#: Stands for every compiled backend.
+ALL = "all"
 
 
-def collect(folder: Path) -> None:
-    """Put the libraries and their index into the folder; a line for each."""
-    ahead.collect(_libraries(), folder)
+def collect(folder: Path, wanted: Sequence[str] = (ALL,)) -> None:
+    """Put the libraries and their index into the folder; a line for each. `wanted` are `BACKEND/OPERATOR`, or ALL.
+
+    Raises UnknownName for one that no compiled backend answers to.
+    """
+    compiled = list(_compiled())
+    known = {f"{backend}/{operator.operator}" for backend, operator, _ in compiled}
+    for name in wanted:
+        if name not in (*known, ALL):
+            raise UnknownName("compiled backend", name, (*known, ALL))
+    chosen = [one for one in compiled if ALL in wanted or f"{one[0]}/{one[1].operator}" in wanted]
+    ahead.collect(_libraries(chosen), folder)
 
 
-def _libraries() -> Iterator[tuple[str, str, Path]]:
-    for backend, operator, device in _compiled():
+def _libraries(compiled: Iterable[tuple[str, CompiledOperator, str]]) -> Iterator[tuple[str, str, Path]]:
+    for backend, operator, device in compiled:
         began = time.monotonic()
         library = build.build(operator, device)
         print(f"built {backend} {operator.operator} for {device} in {time.monotonic() - began:.0f} s", flush=True)

@@ -1,0 +1,61 @@
+"""A report of version 1 is read as one of the present version, and is drawn from its own words alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.rendering import facts, html
+from harness.report import figures
+from harness.report.report import NO_SUITE, SCHEMA, Report, load
+from harness.report.upgrade import UPGRADED
+from tests.meta.reports import MACHINE
+
+
+def _first(**changed: Any) -> dict[str, Any]:
+    """A report as version 1 had it: the drift of a recurrence was in the names of figures."""
+    names = {"operator": "lltm", "backend": "mine", "device": "cpu", "dtype": "float32"}
+    drift = {"new_h after 1": {"error": 1.0, "allowed": 4.0}, "new_h after 10": {"error": 3.0, "allowed": 4.0}}
+    cells = [
+        {**names, "property": "recurrence", "verdict": "pass", "figures": {"horizon": {"new_h": 1000}, **drift}},
+        {**names, "property": "sizes", "verdict": "pass", "figures": {"forms": {"op[a]": dict(drift)}}},
+    ]
+    return {"schema": 1, "environment": MACHINE, "complete": True, "cells": cells, **changed}
+
+
+def _written(tmp_path: Path, document: dict[str, Any]) -> Path:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_drift_becomes_a_list(tmp_path: Path) -> None:
+    assert UPGRADED == (1,)
+    path = _written(tmp_path, _first())
+    assert load(path)["schema"] == SCHEMA
+    report = Report.read(path)
+    recurrence, sizes = report.cells
+    assert figures.drift(recurrence) == [("new_h", 1, 0.25), ("new_h", 10, 0.75)]
+    assert figures.drift(sizes) == [("op[a] new_h", 1, 0.25), ("op[a] new_h", 10, 0.75)]
+    assert recurrence.figures["horizon"] == {"new_h": 1000}
+
+
+def test_it_is_drawn_without_a_suite(tmp_path: Path) -> None:
+    report = Report.read(_written(tmp_path, _first()))
+    assert report.suite == NO_SUITE
+    assert facts.never_asked(report) == {}
+    assert "all 2 tested cells hold" in html.page(report)
+
+
+def test_it_is_written_in_the_present_version(tmp_path: Path) -> None:
+    report = Report.read(_written(tmp_path, _first()))
+    report.write(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text())["schema"] == SCHEMA
+    assert Report.read(tmp_path / "again.json") == report
+
+
+def test_what_is_malformed_is_left_for_the_schema_to_tell(tmp_path: Path) -> None:
+    for cells in ("none", [3], [{"figures": 4}], [{"figures": {"forms": 5, "h after 1": 6}}]):
+        document = load(_written(tmp_path, _first(cells=cells)))
+        assert document["cells"] == cells
