@@ -28,6 +28,12 @@ class AutocastOff {
     return tensor.has_value() ? std::optional<Tensor>(cast(*tensor)) : std::nullopt;
   }
 
+  /// What is no tensor stays as it is.
+  template <typename Argument>
+  const Argument& cast(const Argument& argument) const {
+    return argument;
+  }
+
  private:
   c10::DeviceType device_;
   at::ScalarType dtype_;

@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 namespace OPERATOR_NAMESPACE {
@@ -25,21 +26,13 @@ using WantedOf = std::array<bool, inputs>;
 /// The operator registered as `name`, to be called through the dispatcher, so that fake tensors and tracers see it and
 /// not what is inside.
 template <typename Signature>
-c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Signature>();
+c10::TypedOperatorHandle<Signature> find_operator(const std::string& name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").template typed<Signature>();
 }
 
 /// Whether autograd follows `tensor`: backward, or forward (which the autograd function refuses).
 inline bool is_tracked(const Tensor& tensor) {
   return (tensor.requires_grad() && at::GradMode::is_enabled()) || tensor._fw_grad(/*level=*/0).defined();
-}
-
-/// Which inputs of the autograd function that owns `context` need a gradient.
-template <size_t inputs>
-WantedOf<inputs> wanted_by(torch::autograd::AutogradContext* context) {
-  WantedOf<inputs> wanted;
-  for (size_t k = 0; k < inputs; ++k) wanted[k] = context->needs_input_grad(k);
-  return wanted;
 }
 
 /// One tensor for each input: the computed gradients, which are those that are wanted, and nothing in between.
