@@ -1,13 +1,13 @@
 // LLTM around products that PyTorch makes: what they read laid out, and the rest in one pass forward and one backward.
 //
-// An item is `width` neighbouring elements of a row, as in cuda_raw_pointer/csrc/lltm.cu. Backward adds up the rows of
+// An item is `width` neighbouring elements of a row, as in vectors.h. Backward adds up the rows of
 // d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
 // its columns, and they are added up in the order of the slots, then, in another kernel, of the parts.
 #include "lltm.h"
 
-#include "addressing.h"
 #include "functions.h"
 #include "launch.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 

@@ -9,10 +9,10 @@
 // Backward has two kinds of blocks, which compute the d_gates that they need from the pre-activations: the first kind
 // multiplies those of kRows rows by a tile of columns of the weights, for d_old_h and d_input; the second has kWarps
 // elements of the state in all rows, for their rows of d_weights, their d_bias, and d_old_cell.
-#include "addressing.h"
 #include "functions.h"
 #include "launch.h"
 #include "lltm.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 

@@ -1,17 +1,14 @@
-// A row of a matrix in the registers of the threads that work on it: which vectors a thread holds, and how they are
-// loaded and widened; which instance of a kernel that asks for.
+// A row of a matrix in the registers of the threads that work on it: which vectors a thread holds, and which instance
+// of a kernel a matrix needs.
 #pragma once
-
-#include <torch/headeronly/util/BFloat16.h>
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
-#include "addressing.h"
 #include "launch.h"
 #include "runtime.h"
+#include "vectors.h"
+#include "widened_vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
@@ -43,37 +40,6 @@ struct Place {
 __device__ inline Place place_of_thread(int log_threads, int columns) {
   const int thread = static_cast<int>(threadIdx.x), threads = 1 << log_threads;
   return {threads, thread & (threads - 1), thread >> log_threads, columns};
-}
-
-/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken
-/// out of their words by shifts, since the conversion of a single one costs several instructions.
-template <typename real, typename scalar_t, int width>
-__device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
-  Vector<real, width> result;
-  if constexpr (std::is_same_v<scalar_t, c10::BFloat16> && width % 2 == 0) {
-    std::uint32_t words[width / 2];
-    std::memcpy(words, &vector, sizeof(words));
-#pragma unroll
-    for (int k = 0; k < width / 2; ++k) {
-      const std::uint32_t halves[2] = {words[k] << 16, words[k] & 0xffff0000u};
-      std::memcpy(&result.lane[2 * k], halves, sizeof(halves));
-    }
-  } else {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = vector.lane[lane];
-  }
-  return result;
-}
-
-/// `from` may be null unless `is_there`; its elements are `otherwise` then.
-template <int width, bool is_there = false, typename real, typename scalar_t>
-__device__ Vector<real, width> load_or(const scalar_t* from, int column, real otherwise) {
-  Vector<real, width> result;
-  if (is_there || from != nullptr) {
-    result = widened<real>(load<width>(from + column));
-  } else {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
-  }
-  return result;
 }
 
 /// How many threads work on a row of that many vectors: as many as hold kHeld of them each, but no part of a warp that

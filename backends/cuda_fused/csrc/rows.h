@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: rows.cu and rows_backward.cu
-// define them, layer_norm.cpp calls them.
+// Launchers of the LayerNorm kernels, free of PyTorch and of CUDA: rows.cu, rows_backward.cu and long_rows.cu define
+// them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
 // null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
@@ -12,6 +12,8 @@
 #include <initializer_list>
 
 namespace OPERATOR_NAMESPACE {
+
+// rows.cu and rows_backward.cu: rows that are read once.
 
 /// Whether a row fits the registers of a block, forward and backward, if all of the matrices begin at these addresses.
 bool fits_forward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
@@ -41,5 +43,20 @@ void launch_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int
 /// d_weight and d_bias, each of which may be null, from the sums of launch_rows_backward.
 void launch_totals(torch::headeronly::ScalarType dtype, int64_t parts, int64_t columns, const void* sums,
                    void* d_weight, void* d_bias, void* stream);
+
+// long_rows.cu: rows of any length, at any address.
+
+void launch_long_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* input,
+                              const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
+                              void* stream);
+
+void launch_long_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+                               const void* grad_output, const void* input, const void* mean, const void* rstd,
+                               const void* weight, void* d_input, void* stream);
+
+/// d_weight and d_bias are (parts, columns), in the dtype of mean: the sums over every `parts`-th row.
+void launch_columns(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, int64_t parts,
+                    const void* grad_output, const void* input, const void* mean, const void* rstd, void* d_weight,
+                    void* d_bias, void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

@@ -7,10 +7,10 @@
 // element n*width + row*2*state_size of the gates. Neighbouring threads take neighbouring items: every load and store
 // is coalesced, and of 16 bytes where size and alignment allow it. Forward moves 6 elements for each of the state,
 // backward 10.
-#include "addressing.h"
 #include "launch.h"
 #include "lltm.h"
 #include "lltm_math.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 

@@ -8,9 +8,9 @@
 // and the bias, which stays in the cache; backward moves 3.
 #include "mlp.h"
 
-#include "addressing.h"
 #include "launch.h"
 #include "mlp_math.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
