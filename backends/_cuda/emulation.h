@@ -32,6 +32,8 @@ using cudaStream_t = void*;
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9, cudaErrorLaunchFailure = 719 };
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
 namespace emulation {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
@@ -89,6 +91,18 @@ inline void __syncthreads() { emulation::fibres().meet_all(); }
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int distance) {
   return emulation::fibres().exchange(value, distance);
+}
+
+/// There is one device.
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+/// As many multiprocessors as a large GPU has, so that kernels get the grids that they get there.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 128;
+  return cudaSuccess;
 }
 
 /// The error of the last launch; as in CUDA, asking for it clears it.

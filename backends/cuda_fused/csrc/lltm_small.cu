@@ -38,8 +38,8 @@ struct SmallSizes {
 
 /// An element of [old_h, input].
 template <typename scalar_t>
-__device__ compute_t<scalar_t> joined(const SmallSizes& sizes, const scalar_t* old_h, const scalar_t* input, int row,
-                                      int column) {
+__device__ compute_t<scalar_t> element_of_joined(const SmallSizes& sizes, const scalar_t* old_h, const scalar_t* input,
+                                                 int row, int column) {
   const int state_size = sizes.state_size;
   return column < state_size ? old_h[row * state_size + column]
                              : input[row * sizes.input_features + column - state_size];
@@ -208,7 +208,7 @@ __device__ void gradient_of_states(const SmallSizes& sizes, int block, const Cot
   for (int column = thread; column < columns && d_weights != nullptr; column += static_cast<int>(kBlockSize)) {
     real sum[kGates] = {};
     for (int row = 0; row < sizes.batch; ++row) {
-      const real x = joined(sizes, old_h, input, row, column);
+      const real x = element_of_joined(sizes, old_h, input, row, column);
       for (int k = 0; k < kGates; ++k) sum[k] += d_gates[row][k] * x;
     }
     for (int k = 0; k < kGates; ++k) {
@@ -248,7 +248,7 @@ void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* 
                           void* gates, void* stream) {
   const SmallSizes own = small(sizes);
   for_dtype(dtype, [&]<typename scalar_t>() {
-    // Of a power of two both lengths are multiples if this is one.
+    // The OR of the lengths is divisible by 2^k iff both lengths are.
     const int64_t common = sizes.state_size | sizes.input_features;
     for_vector_width<scalar_t>(common, {input, weights, old_h}, [&]<int width>() {
       launch_with_barriers("small_forward_kernel", small_forward_kernel<scalar_t, width>,

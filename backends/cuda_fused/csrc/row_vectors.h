@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "launch.h"
+#include "multiprocessors.h"
 #include "runtime.h"
 #include "vectors.h"
 #include "widened_vectors.h"
@@ -17,8 +18,8 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kHeld = 4;
 /// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
 constexpr int kMostForward = 8, kMostBackward = 4;
-/// Threads that are enough work for a large GPU.
-constexpr int64_t kManyThreads = 1 << 16;
+/// Threads that are enough work for a multiprocessor.
+constexpr int64_t kManyThreads = 512;
 
 /// Where the vectors of a thread lie in a row of so many columns.
 struct Place {
@@ -45,9 +46,10 @@ __device__ inline Place place_of_thread(int log_threads, int columns) {
 /// How many threads work on a row of that many vectors: as many as hold kHeld of them each, but no part of a warp that
 /// could be a whole one, and no more than a block has. More of them where there are too few rows to fill a GPU.
 inline int threads_that_hold(int64_t rows, int64_t vectors) {
+  const int64_t enough = for_all_multiprocessors(kManyThreads);
   int threads = 1;
   while (threads < vectors && threads < kBlockSize &&
-         (threads < kLanes || threads * kHeld < vectors || rows * threads < kManyThreads)) {
+         (threads < kLanes || threads * kHeld < vectors || rows * threads < enough)) {
     threads *= 2;
   }
   return threads;
