@@ -54,6 +54,26 @@ def test_a_header_is_found_by_its_name_alone(name: str) -> None:
     assert included and [line for line in included if "/" in line] == []
 
 
+#: Files that begin with the list of what to read, in which order.
+LISTS = [file for file in ROOT.glob("*/csrc/*") if "// Reading order:" in file.read_text()]
+
+
+@pytest.mark.parametrize("file", LISTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_reading_list_is_numbered_and_names_files(file: Path) -> None:
+    entries = re.findall(r"^// +(\d+)\. (\S+)  ", file.read_text(), re.MULTILINE)
+    assert [int(number) for number, _ in entries] == list(range(1, len(entries) + 1))
+    for _, path in entries:
+        assert any((folder / path).is_file() for folder in (file.parent, ROOT, ROOT.parent)), path
+
+
+@pytest.mark.parametrize("backend", ["aten_cpp", "cuda_accessor", "cuda_raw_pointer"])
+def test_every_kernel_that_teaches_has_a_reading_list(backend: str) -> None:
+    operators = {operator.operator for owner, operator in COMPILED.values() if owner == backend}
+    named = {file.stem for file in LISTS if file.parts[-3] == backend}
+    without_kernel = {"lltm_sequence"} if backend == "cuda_raw_pointer" else set()  # it is on the list of lltm.cu
+    assert named == operators - without_kernel
+
+
 def test_several_backends_are_compiled() -> None:
     assert len({backend for backend, _ in COMPILED.values()}) > 1
 

@@ -1,10 +1,24 @@
 // LayerNorm over packed accessors: the rows forward and backward, and the sums over rows.
 //
+// Reading order:
+//    1. spec/layer_norm.py             the mathematics, with the names that are used here
+//    2. layer_norm.cu                  this file: three kernels, and their launches, which layer_norm.h declares
+//    3. _cuda/layer_norm_math.h        the arithmetic of one element, and the sum over a row
+//    4. addressing.h                   matrices with strides, and the accessors made of them
+//    5. _cuda/launch.h                 the instance for a dtype and an index type, the grid, the check of a launch
+//    6. layer_norm.cpp                 from tensors to matrices, by matrix.h
+//    7. _cuda/layer_norm_passes.h      backward as a pass over rows and one over columns
+//    8. _cuda/layer_norm_operator.h    what is allocated; tensors of any rank as matrices
+//    9. _native/layer_norm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   10. _native/registration.h         autograd, autocast, Meta kernels and registration, for every operator
+//
+// Compare it with _cuda/layer_norm_kernels.h, which cuda_raw_pointer uses: only the addressing differs.
+//
 // Matrices are (rows, columns) with any strides. Rows: `threads` neighbouring threads work on one (layer_norm_math.h)
 // and take neighbouring elements in turn: where a row is contiguous, loads and stores are coalesced. Forward reads a
-// row three times, for its mean, its variance and its output; but for the first time from the cache. Sums over rows: a
-// thread has one column of one part of the rows, so neighbouring threads read neighbouring elements; the parts are
-// added up afterwards, in the same order each time.
+// row three times, for its mean, its variance and its output; the second and third time from the cache. Sums over rows:
+// a thread has one column of one part of the rows, so neighbouring threads read neighbouring elements. Another
+// operation adds up the parts, in the same order each time.
 #include "addressing.h"
 #include "launch.h"
 #include "layer_norm.h"

@@ -1,6 +1,20 @@
 // LayerNorm over raw pointers: which instance of a kernel is launched, and on which grid.
 //
-// The kernels are in _cuda/layer_norm_kernels.h.
+// Reading order:
+//    1. spec/layer_norm.py             the mathematics, with the names that are used here
+//    2. _cuda/layer_norm_kernels.h     the three kernels, and how their work is laid over threads
+//    3. layer_norm.cu                  this file: their launches, which layer_norm.h declares
+//    4. _cuda/layer_norm_math.h        the arithmetic of one element, and the sum over a row
+//    5. _cuda/vectors.h                loads and stores of 16 bytes
+//    6. _cuda/widened_vectors.h        vectors in the dtype of the arithmetic
+//    7. _cuda/launch.h                 the instance for a dtype and an index type, the grid, the check of a launch
+//    8. layer_norm.cpp                 from tensors to pointers
+//    9. _cuda/layer_norm_passes.h      backward as a pass over rows and one over columns
+//   10. _cuda/layer_norm_operator.h    what is allocated; tensors of any rank as matrices
+//   11. _native/layer_norm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   12. _native/registration.h         autograd, autocast, Meta kernels and registration, for every operator
+//
+// The kernels are shared with cuda-fused, which uses them for rows that its own kernels do not take.
 #include "layer_norm.h"
 
 #include "layer_norm_kernels.h"
