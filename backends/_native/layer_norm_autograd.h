@@ -1,5 +1,5 @@
-// All of the LayerNorm operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The LayerNorm operator of all compiled backends, except the two functions that compute: argument checks,
+// differentiable formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   layer_norm            what users call. Differentiable, twice too
 //   layer_norm_forward    (output, mean, rstd); mean and rstd are those of each row, in float or wider
@@ -45,7 +45,7 @@ std::vector<Tensor> layer_norm_backward(const Tensor& grad_output, const Tensor&
                                         LayerNormWanted wanted);
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Argument checks. The ranks are the caller's, so shapes are checked against each other.
+// Argument checks. The caller chooses the ranks, so shapes are checked against each other.
 
 inline c10::SymDimVector as_vector(c10::SymIntArrayRef sizes) { return {sizes.begin(), sizes.end()}; }
 

@@ -1,5 +1,5 @@
-// All of the LLTM operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The LLTM operator of all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   lltm            what users call. Differentiable, twice too
 //   lltm_forward    (new_h, new_cell, gates)
@@ -98,8 +98,8 @@ inline std::vector<Tensor> lltm_wanted_gradients(const Tensor& d_gates, const Te
   return gradients;
 }
 
-/// All that is wanted, from the pre-activations. Double backward is autograd through this, given pre-activations that
-/// autograd has followed instead of the saved ones.
+/// The wanted gradients, from the pre-activations. Double backward is autograd through this function, with
+/// pre-activations that autograd tracks in place of the saved ones.
 inline std::vector<Tensor> lltm_gradients(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                           const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                           const Tensor& old_cell, LltmWanted wanted) {

@@ -1,14 +1,14 @@
-// All of LLTM over a sequence but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// LLTM over a sequence in all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   lltm_sequence            what users call. Differentiable, twice too
 //   lltm_sequence_forward    (h, c_T, gates, cells)
 //   lltm_sequence_backward   the gradients that are wanted, in the order of the inputs
 //
 // Between forward and backward, besides the inputs and h, four numbers are kept for each unit, row and step: `gates`,
-// its three pre-activations, and in `cells` the cell before the step. Backward makes the activations anew. Whatever
-// does not wait for the step before it is one product over all steps: the input's part of the gates, and in backward
-// the gradients of input and weights. The product with the state alone is made step by step, in each direction.
+// its three pre-activations, and in `cells` the cell before the step. Backward computes the activations again. What
+// does not depend on another step is one product over all steps: the input's part of the gates, and in backward the
+// gradients of input and weights. Only the product with the state is made step by step, in each direction.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once

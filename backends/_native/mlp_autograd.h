@@ -1,12 +1,12 @@
-// All of the MLP operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The MLP operator of all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   mlp            what users call. Differentiable, twice too
 //   mlp_forward    (output, hidden)
 //   mlp_backward   the gradients that are wanted, in the order of the inputs
 //
-// Between forward and backward only `hidden` is kept besides the inputs: it says where relu let its argument through,
-// and is a factor of the gradient of the output weights, so that no product is made a second time.
+// Between forward and backward only `hidden` is kept besides the inputs. It shows where relu passed its argument on,
+// and it is a factor of the gradient of the output weights, so no product is made a second time.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once
@@ -80,7 +80,7 @@ inline void mlp_check_backward_arguments(const Tensor& grad_output, const Tensor
 // ---------------------------------------------------------------------------------------------------------------------
 // The formulae of spec/mlp.py, in differentiable operations
 
-/// Of a dense input: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
+/// The input is made dense first: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
 inline Tensor mlp_hidden(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias) {
   return at::addmm(hidden_bias, input.contiguous(), hidden_weights.t()).relu();
 }
@@ -91,7 +91,7 @@ inline bool mlp_wants_hidden(MlpWanted wanted) {
 }
 
 /// The matrix products of the gradient, those that are wanted, each with a storage of its own. `d_z` may be undefined
-/// where nothing behind it is wanted.
+/// where no gradient that needs it is wanted.
 inline std::vector<Tensor> mlp_wanted_gradients(const Tensor& grad_output, const Tensor& d_z, const Tensor& hidden,
                                                 const Tensor& input, const Tensor& hidden_weights, MlpWanted wanted) {
   std::vector<Tensor> gradients;
@@ -103,8 +103,8 @@ inline std::vector<Tensor> mlp_wanted_gradients(const Tensor& grad_output, const
   return gradients;
 }
 
-/// All that is wanted, from the hidden values. Double backward is autograd through this, given hidden values that
-/// autograd has followed instead of the saved ones.
+/// The wanted gradients, from the hidden values. Double backward is autograd through this function, with hidden values
+/// that autograd tracks in place of the saved ones.
 inline std::vector<Tensor> mlp_gradients(const Tensor& grad_output, const Tensor& hidden, const Tensor& input,
                                          const Tensor& hidden_weights, const Tensor& output_weights, MlpWanted wanted) {
   Tensor d_z;

@@ -1,4 +1,4 @@
-"""A compiled backend uses its own folder and the shared ones, never a sibling's: to edit one backend changes no other."""
+"""A compiled backend uses its own folder and the shared ones, never a sibling's: editing one changes no other."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def test_a_header_is_found_by_its_name_alone(name: str) -> None:
     folders = {*operator.include_dirs, *(source.parent for source in operator.sources)}
     files = [file for folder in folders for file in folder.iterdir() if file.suffix in {".h", ".cu", ".cpp"}]
     included = [line for file in files for line in re.findall(r'^#include ".*"', file.read_text(), re.MULTILINE)]
-    assert included and [line for line in included if "/" in line] == []
+    assert included
+    assert [line for line in included if "/" in line] == []
 
 
 #: Files that begin with the list of what to read, in which order.

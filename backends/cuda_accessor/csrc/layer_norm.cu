@@ -26,7 +26,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Element `column` of what may have no data; `otherwise` then.
+/// Element `column`, or `otherwise` where there is no data.
 template <typename real, typename accessor_t, typename index_t>
 __device__ real element_or(const accessor_t& row, index_t column, real otherwise) {
   return row.data() == nullptr ? otherwise : static_cast<real>(row[0][column]);
@@ -44,7 +44,7 @@ __global__ void layer_norm_forward_kernel(index_t rows, index_t columns, int thr
   const index_t rows_at_once = static_cast<index_t>(blockDim.x) / threads;
   const index_t own_row = static_cast<index_t>(threadIdx.x) / threads;
   const index_t begin = static_cast<index_t>(threadIdx.x) % threads;
-  // All threads of a block go round equally often: row_sum needs every one of them.
+  // All threads of a block make the same number of rounds: row_sum needs every one of them.
   for (index_t first = blockIdx.x * rows_at_once; first < rows; first += gridDim.x * rows_at_once) {
     const index_t row = first + own_row;
     const index_t end = row < rows ? columns : 0;

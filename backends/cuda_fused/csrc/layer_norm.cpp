@@ -1,7 +1,7 @@
 // LayerNorm in fused kernels: rows that fit the registers of a block are read once (rows.cu, rows_backward.cu), other
 // rows in each pass (long_rows.cu).
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "rows.h"
 
 #include "layer_norm_passes.h"

@@ -1,12 +1,12 @@
 // LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), otherwise PyTorch's products with
 // one pass around them (lltm.cu).
 //
-// What a product costs hangs on the form in which it is asked for, up to eightfold; the choices here are those that
-// were fastest on an H200 in all dtypes of their kind (docs/performance.md). In half types and many rows the bias costs
-// a product nothing, and d_weights are two products that write where they belong, so that [old_h, input] is laid out
-// once. Otherwise the kernel adds the bias: it would double the time of the product in double.
+// The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
+// an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows, the bias adds no time to a
+// product, and d_weights is computed by two products that write to their places, so [old_h, input] is built once.
+// Otherwise the kernel adds the bias, which would double the time of the product in double.
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "lltm.h"
 
 #include <ATen/ops/addmm.h>
@@ -19,10 +19,10 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Rows from which on two products of d_gates cost no more than one, whose result would have to be split.
+/// From this number of rows on, two products of d_gates take no longer than one product and the split of its result.
 constexpr int64_t kManyRows = 1024;
 
-/// Whether a product is asked for as half types and many rows like it.
+/// Whether a product is called in the form that is fastest for half types and many rows.
 static bool is_of_halves(const Tensor& rows) { return rows.element_size() == 2 && rows.size(0) >= kManyRows; }
 
 static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
@@ -37,7 +37,7 @@ static Tensor join(const Tensor& old_h, const Tensor& input) {
   return whole;
 }
 
-/// new_h, new_cell and the gates, which are undefined or anything where they are not wanted.
+/// new_h, new_cell and the gates. Gates that are not wanted are undefined or have any values.
 static std::tuple<Tensor, Tensor, Tensor> forward_with_or_without_gates(const Tensor& input, const Tensor& weights,
                                                                         const Tensor& bias, const Tensor& old_h,
                                                                         const Tensor& old_cell, bool wants_gates) {
@@ -73,7 +73,7 @@ std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tenso
   return forward_with_or_without_gates(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
 }
 
-/// Where no gradient is wanted, the gates are not written down.
+/// Where no gradient is wanted, the gates are not stored.
 static std::tuple<Tensor, Tensor> lltm_alone(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                              const Tensor& old_h, const Tensor& old_cell) {
   const auto [new_h, new_cell, gates] =
@@ -83,7 +83,7 @@ static std::tuple<Tensor, Tensor> lltm_alone(const Tensor& input, const Tensor& 
 
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("lltm", torch::dispatch(kDeviceType, &lltm_alone)); }
 
-/// d_old_h and d_input, as far as they are wanted: each is undefined otherwise. d_gates are given up on the way.
+/// d_old_h and d_input; one that is not wanted is undefined. d_gates are released as soon as they are not needed.
 static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,
                                                    bool wants_h, bool wants_input) {
   const int64_t rows = d_gates.size(0), columns = weights.size(1);
@@ -110,7 +110,7 @@ static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, co
   return d_weights;
 }
 
-/// Of what is not small: one pass, then the products.
+/// For a cell that is not small: one pass, then the products.
 static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                                  const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                                  const Tensor& old_cell, LltmWanted wanted) {
@@ -130,9 +130,9 @@ static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Ten
                        wanted[LltmInput::bias] ? sums.mutable_data_ptr() : nullptr, stream);
   if (wanted[LltmInput::bias]) {
     launch_total(dtype, sums.size(0), sums.size(1), sums.const_data_ptr(), d_bias.mutable_data_ptr(), stream);
-    sums.reset();  // what is needed no more is not held while the products are made
+    sums.reset();  // released before the products need memory
   }
-  // In this order least is held at a time.
+  // In this order the peak of memory is the smallest.
   const Tensor d_weights = wanted[LltmInput::weights] ? gradient_of_weights(d_gates, old_h, input) : Tensor();
   const auto [d_old_h, d_input] =
       gradients_of_rows(std::move(d_gates), weights, old_h.size(1), wanted[LltmInput::old_h], wanted[LltmInput::input]);
@@ -153,7 +153,7 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   std::vector<Tensor> gradients;
-  if (old_cell.numel() == 0) {  // the products of what is empty are PyTorch's business
+  if (old_cell.numel() == 0) {  // PyTorch computes products of empty tensors
     return lltm_wanted_gradients(at::empty(gates.sizes(), input.options()),
                                  at::empty(old_cell.sizes(), input.options()), input, weights, old_h, wanted);
   }

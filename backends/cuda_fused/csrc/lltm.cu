@@ -1,4 +1,5 @@
-// LLTM around products that PyTorch makes: what they read laid out, and the rest in one pass forward and one backward.
+// LLTM around PyTorch's products: kernels that build what the products read, and one pass forward and one backward for
+// everything else.
 //
 // An item is `width` neighbouring elements of a row, as in vectors.h. Backward adds up the rows of
 // d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
@@ -16,7 +17,7 @@ namespace OPERATOR_NAMESPACE {
 /// Blocks that keep a multiprocessor busy.
 constexpr int64_t kBlocks = 4;
 /// Blocks of a forward that a multiprocessor holds. In half types, whose functions are short, more threads with half
-/// vectors do better than fewer with whole ones.
+/// vectors are faster than fewer threads with whole ones.
 template <typename scalar_t>
 constexpr int kForwardBlocks = sizeof(scalar_t) == 2 ? 6 : 3;
 template <typename scalar_t, int width>
@@ -147,7 +148,7 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
       store(d_old_cell + state, d_cell);
     }
     if (sums == nullptr) continue;
-    __syncthreads();  // what the block before left has been read
+    __syncthreads();  // all threads have read what the previous block stored
     for (int k = 0; k < 3 * width; ++k) of_slot[slot][k][own] = sum[k];
     __syncthreads();
     if (column >= state_size) continue;

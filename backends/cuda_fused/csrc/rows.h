@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels, free of PyTorch and of CUDA: rows.cu, rows_backward.cu and long_rows.cu define
-// them, layer_norm.cpp calls them.
+// Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: rows.cu, rows_backward.cu and long_rows.cu
+// define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
 // null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
@@ -23,7 +23,7 @@ void launch_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int6
                          const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
                          void* stream);
 
-/// Whether `launch_few_rows_backward` is for so many rows.
+/// Whether `launch_few_rows_backward` takes that many rows.
 bool is_few(int64_t rows);
 
 /// d_input, d_weight and d_bias, each of which may be null, but not all of them.
@@ -31,7 +31,7 @@ void launch_few_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows,
                               const void* grad_output, const void* input, const void* mean, const void* rstd,
                               const void* weight, void* d_input, void* d_weight, void* d_bias, void* stream);
 
-/// In how many parts `launch_rows_backward` adds up the rows.
+/// The number of parts in which `launch_rows_backward` adds up the rows.
 int64_t row_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
 
 /// d_input and sums may be null. sums, (2, parts, columns) in the dtype of mean, gets for each part the sums of

@@ -1,8 +1,9 @@
 // Backward of the LayerNorm in rows.cu: all gradients from one reading of grad_output and input.
 //
-// Of many rows, a thread has the same columns in every row, and adds up what they contribute to d_weight and d_bias as
-// it goes. The sums of a block are one part; the parts are added up by another kernel, in the same order each time. Of
-// few rows, which lie in a cache once they are read, some blocks have rows and others columns, and one kernel does it.
+// With many rows, a thread has the same columns in every row, and adds up their contributions to d_weight and d_bias
+// while it works on the rows. The sums of a block are one part; another kernel adds up the parts, in the same order
+// each time. Few rows stay in a cache after the first reading: then one kernel does everything, with some blocks for
+// rows and others for columns.
 #include "launch.h"
 #include "layer_norm_math.h"
 #include "multiprocessors.h"
@@ -12,7 +13,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Rows that one kernel does.
+/// Rows up to which one kernel does everything.
 constexpr int64_t kFewRows = 128;
 /// Parts for each multiprocessor, at most: as many as it has room for blocks (`__launch_bounds__` of the kernel). More
 /// parts would only be more to add up.
@@ -24,7 +25,7 @@ struct Sums {
   real of_weight[held][width] = {}, of_bias[held][width] = {};
 };
 
-/// Writes the part of a block: the sums of its threads, added up where several rows are worked on at a time.
+/// Writes the part of a block: the sums of its threads, added up over the rows that it works on at a time.
 template <typename real, int width, int held>
 __device__ void write_part(const Sums<real, width, held>& sums, const Place& place, real* __restrict__ to) {
   __shared__ real of_thread[2 * width][kBlockSize];
@@ -32,7 +33,7 @@ __device__ void write_part(const Sums<real, width, held>& sums, const Place& pla
   real* const to_bias = to_weight + static_cast<int64_t>(gridDim.x) * place.columns;
 #pragma unroll
   for (int k = 0; k < held; ++k) {
-    __syncthreads();  // what was there before has been read
+    __syncthreads();  // all threads have read the previous vector
     for (int lane = 0; lane < width; ++lane) {
       of_thread[lane][threadIdx.x] = sums.of_weight[k][lane];
       of_thread[width + lane][threadIdx.x] = sums.of_bias[k][lane];

@@ -1,6 +1,6 @@
 // LayerNorm over raw pointers: layer_norm_passes.h with the kernels of layer_norm.cu.
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "layer_norm.h"
 
 #include "layer_norm_passes.h"
