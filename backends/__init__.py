@@ -1,1 +1,1 @@
-"""The candidates: one folder a backend, one file an operator in it. `harness.discovery` finds and loads them."""
+"""The implementations: a folder for each backend, with a file for each operator. `harness.discovery` finds them."""

@@ -1,4 +1,4 @@
-"""torch.autocast for an implementation in Python: the contract's rule, applied before anything else is looked at."""
+"""torch.autocast for an implementation in Python, by the rule of the contract."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spec.contract import FLOAT32, LOWER, Operator
 
-#: Devices that autocast is asked about: of others, meta among them, PyTorch refuses to be asked.
+#: Devices for which autocast is queried. For others, meta among them, PyTorch refuses the query.
 _DEVICES = ("cpu", "cuda")
 
 Implementation = TypeVar("Implementation", bound=Callable[..., Any])
@@ -20,10 +20,10 @@ Implementation = TypeVar("Implementation", bound=Callable[..., Any])
 def by_rule(operator: Operator) -> Callable[[Implementation], Implementation]:
     """Under autocast, cast the arguments as `operator.autocast` says, and call with autocast off.
 
-    Off, since operations that autocast casts one by one would change dtypes in the middle, and again in a backward
-    that runs inside of it. float64 tensors and those of another device stay as they are, as PyTorch does it. The casts
-    belong to the graph, so that a gradient comes back in the dtype of its argument. Raises ValueError for an operator
-    whose contract has no rule.
+    With autocast on, it would cast each operation by itself: dtypes would change in the middle, and again in a backward
+    that runs inside the region. As in PyTorch, float64 tensors and those of another device stay as they are. The casts
+    belong to the graph, so a gradient has the dtype of its argument. Raises ValueError for an operator whose contract
+    has no rule.
     """
     if not operator.autocast:
         raise ValueError(

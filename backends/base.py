@@ -1,4 +1,4 @@
-"""What a backend says of itself: its devices, what it declares that it does not do, and where its code is.
+"""How a backend describes itself: its devices, what it declares that it does not support, and where its code is.
 
 A backend is a folder with an `__init__.py` that sets `BACKEND = Backend(...)` and, for each operator that it
 has, a file named like the operator (`lltm.py`) that sets `IMPLEMENTATION` to one of
@@ -8,7 +8,7 @@ has, a file named like the operator (`lltm.py`) that sets `IMPLEMENTATION` to on
 - `MissingDependency("triton")`, where the function needs a package that is not there.
 
 A backend never compiles anything itself: `harness.building.build` does, so that flags, cache keys, locks and timeouts
-stand in one place.
+are in one place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CUDA = "cuda"
 CUDA_EMULATED = "cuda-emulated"
 DEVICES = (CPU, CUDA, CUDA_EMULATED)
 
-#: C++ that every compiled backend may use: argument checks.
+#: C++ that every compiled backend may use: argument checks, autograd and registration.
 NATIVE = Path(__file__).parent / "_native"
 #: Device functions, launches and the emulation that the CUDA backends share.
 SHARED_CUDA = Path(__file__).parent / "_cuda"
@@ -48,7 +48,8 @@ class CompiledOperator:
 
     `sources` ending in `.cu` go to nvcc on the device `cuda` and to the host compiler on `cuda-emulated`;
     all others go to the host compiler. Every source sees the macro `OPERATOR_NAMESPACE`. All headers in
-    `include_dirs` are part of the build's key, so that an edited one is never missed.
+    `include_dirs` are part of the build's key, so that an edit is never missed. Sources and `include_dirs` lie in the
+    backend's own folder or in a shared one, never in that of another backend.
     """
 
     operator: str
@@ -56,8 +57,8 @@ class CompiledOperator:
     sources: tuple[Path, ...]
     include_dirs: tuple[Path, ...] = ()
     flags: tuple[str, ...] = ("-O2",)
-    #: Made of `torch.ops.<namespace>`: what is called in the operator's place while torch.func transforms a call. None
-    #: where the operator bears that itself, or not at all.
+    #: From `torch.ops.<namespace>` to the function that replaces the operator while torch.func transforms a call. None
+    #: where the operator supports that itself, or not at all.
     under_transforms: Callable[[Any], Callable[..., Any]] | None = None
 
     @property
@@ -68,7 +69,7 @@ class CompiledOperator:
 
 @dataclass(frozen=True)
 class MissingDependency:
-    """An implementation that cannot be had, because an optional package is not installed: the verdict is `not-run`."""
+    """An implementation that needs an optional package, which is not installed: the verdict is `not-run`."""
 
     package: str
 
@@ -78,7 +79,7 @@ Implementation = PythonFunction | CompiledOperator | MissingDependency
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a backend does not do, said by the backend itself: the cell's verdict is `declared`, with the reason.
+    """What a backend declares that it does not support: the cell's verdict is `declared`, with the reason.
 
     A None matches every operator, device or dtype. The harness checks that a declaration is still needed:
     a declared property that holds is reported.
@@ -106,10 +107,10 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Peer:
-    """A function of the library that computes something else of the same shape: timed beside an operator, never judged.
+    """A function of PyTorch that computes something else with the same shapes: timed beside an operator, never judged.
 
-    `leaves(inputs)` are what it is called with and differentiated by, of the sizes, dtype and device of the operator's
-    inputs; `function(*leaves)` returns tensors of the shapes of the operator's outputs. `name` has a dot.
+    `leaves(inputs)` are its arguments, with the sizes, dtype and device of the operator's inputs; gradients are taken
+    with respect to them. `function(*leaves)` returns tensors of the shapes of the operator's outputs. `name` has a dot.
     """
 
     name: str
@@ -123,7 +124,7 @@ class Backend:
 
     `absent` names the operators that it lacks on purpose, each with the reason: all their cells are `declared`.
     `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
-    `not-run` in a run that names no backend. `beside` has, for an operator, what else is worth knowing the time of.
+    `not-run` in a run that names no backend. `beside` has, for an operator, the function that is timed beside it.
     """
 
     summary: str

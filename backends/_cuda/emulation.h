@@ -2,13 +2,14 @@
 // thread by thread on CPU tensors, under gradcheck, AddressSanitizer and UndefinedBehaviorSanitizer.
 //
 // A kernel without barriers is launched by `launch`: its threads run one after the other, to the end, in the order of
-// their indices, which is a legal schedule. A kernel with barriers is launched by `launch_with_barriers`: each thread
-// of a block is a fibre, which runs until it meets a barrier and goes on once all others have met it too. Threads that
-// would wait for ever, because others took a branch around the barrier, are a failed launch and not a hang. Where a
-// barrier is missing, a thread reads what another has not written yet: the order of the fibres does not hide it.
+// their indices, which is a valid schedule. A kernel with barriers is launched by `launch_with_barriers`: each thread
+// of a block is a fibre, which runs until it meets a barrier and continues once all others have met it too. Where
+// threads would wait forever, because others took a branch around the barrier, the launch fails and does not hang.
+// Where a barrier is missing, a thread reads what another has not written yet: the order of the fibres does not hide
+// that.
 //
-// A launch that the hardware would refuse is refused here too: the kernel does not run, its outputs stay what they
-// were, and only cudaGetLastError tells.
+// A launch that the hardware would refuse is refused here too: the kernel does not run, its outputs do not change, and
+// only cudaGetLastError reports it.
 #pragma once
 
 #include "fibres.h"
@@ -32,6 +33,8 @@ using cudaStream_t = void*;
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9, cudaErrorLaunchFailure = 719 };
 
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+
 namespace emulation {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
@@ -51,7 +54,7 @@ void for_each_index(dim3 extent, dim3& index, Body body) {
       for (index.x = 0; index.x < extent.x; ++index.x) body();
 }
 
-/// Calls `run_block()` for each block of the grid, if the hardware would take the launch.
+/// Calls `run_block()` for each block of the grid, if the hardware would accept the launch.
 template <typename RunBlock>
 void for_each_block(dim3 grid, dim3 block, RunBlock run_block) {
   if (!is_valid(grid, block)) {
@@ -63,8 +66,8 @@ void for_each_block(dim3 grid, dim3 block, RunBlock run_block) {
   for_each_index(gridDim, blockIdx, run_block);
 }
 
-/// What `kernel<<<grid, block, 0, stream>>>(arguments...)` does, but finished when it returns, so every stream is
-/// alike.
+/// What `kernel<<<grid, block, 0, stream>>>(arguments...)` does. The kernel has finished when this returns, so the
+/// stream does not matter.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
   for_each_block(grid, block, [&] { for_each_index(blockDim, threadIdx, [&] { kernel(arguments...); }); });
@@ -89,6 +92,18 @@ inline void __syncthreads() { emulation::fibres().meet_all(); }
 template <typename T>
 T __shfl_xor_sync(unsigned, T value, int distance) {
   return emulation::fibres().exchange(value, distance);
+}
+
+/// There is one device.
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+
+/// As many multiprocessors as a large GPU has, so that kernels get the grids that they get there.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 128;
+  return cudaSuccess;
 }
 
 /// The error of the last launch; as in CUDA, asking for it clears it.

@@ -1,6 +1,6 @@
 // The threads of a block as fibres: each has a stack of its own, and one of them runs at a time, until it meets a
 // barrier. So a kernel with barriers runs on one thread of the system, in an order that is the same each time.
-// A fibre that has come to its end waits there for the next block: to make one anew takes as long as a short kernel.
+// A fibre that has ended waits for the next block: to create one takes as long as a short kernel.
 #pragma once
 
 #include <setjmp.h>
@@ -24,8 +24,8 @@ struct Barrier {
 
 class Fibres {
  public:
-  /// Runs `body` once for each of `count` threads of a block. `enter(thread)` is called whenever a thread goes on.
-  /// Returns false, and gives the threads up, where those that are left wait for ever.
+  /// Runs `body` once for each of `count` threads of a block. `enter(thread)` is called whenever a thread
+  /// continues. Returns false, and abandons the threads, where the remaining ones would wait forever.
   bool run(unsigned count, std::function<void(unsigned)> enter, std::function<void()> body) {
     enter_ = std::move(enter);
     body_ = std::move(body);
@@ -47,7 +47,7 @@ class Fibres {
     return true;
   }
 
-  /// Wait until all threads that have not ended have come here.
+  /// Waits until all threads that have not ended have called this.
   void meet_all() { meet(block_, alive_); }
 
   /// The value that the lane at `distance` (exclusive or) of this warp brings.
@@ -55,7 +55,8 @@ class Fibres {
   T exchange(T value, int distance) {
     static_assert(sizeof(T) <= kSlotBytes);
     Fibre& fibre = *fibres_[current_];
-    // Two slots in turn: a lane that goes on may bring its next value before all have read this one, and no further.
+    // Two slots in turn: a lane that continues may store its next value before all lanes have read this one. It cannot
+    // get further ahead than that.
     fibre.turn ^= 1;
     std::memcpy(fibre.slots[fibre.turn], &value, sizeof(T));
     meet(warps_[current_ / kWarpSize], kWarpSize);
@@ -95,8 +96,8 @@ class Fibres {
     leave(fibre);
   }
 
-  // Switching. A fibre is entered for the first time through its context, and from then on by longjmp, which saves the
-  // system calls of swapcontext. AddressSanitizer follows swapcontext alone.
+  // Switching. A fibre is entered for the first time through its context, and later by longjmp, which saves the system
+  // calls of swapcontext. AddressSanitizer supports swapcontext only.
 
   void resume(unsigned thread) {
     current_ = thread;
@@ -121,7 +122,7 @@ class Fibres {
     return fibres;
   }
 
-  /// The life of a fibre: one thread of each block.
+  /// What a fibre runs: one thread of each block.
   static void begin() {
     Fibres& fibres = *running();
     for (;;) {
@@ -133,7 +134,7 @@ class Fibres {
   void end(Fibre& fibre) {
     fibre.ended = true;
     --alive_;
-    // Those who wait for all that are left may be all that are left now.
+    // All remaining threads may be waiting at the barrier now.
     if (alive_ > 0 && block_.arrived == alive_) {
       block_.arrived = 0;
       ++block_.round;
@@ -169,7 +170,7 @@ class Fibres {
   unsigned current_ = 0, alive_ = 0;
 };
 
-/// Those of this thread of the system: kept, so that their stacks are made once.
+/// The fibres of this thread of the system. They are kept, so that their stacks are allocated once.
 inline Fibres& fibres() {
   static thread_local Fibres fibres;
   return fibres;

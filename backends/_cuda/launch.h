@@ -1,4 +1,4 @@
-// From an operator call to a kernel: the instance of the template that dtype and size ask for, the grid, the launch.
+// From an operator call to a kernel: the instance of the template for a dtype and a size, the grid, the launch.
 #pragma once
 
 #include <torch/headeronly/core/ScalarType.h>
@@ -17,8 +17,8 @@ using torch::headeronly::ScalarType;
 
 constexpr int64_t kBlockSize = 256;
 
-/// More blocks than any GPU holds at once; the grid-stride loop does the rest. Low enough that an int32 index can
-/// step over its end: see `for_index_type`.
+/// More blocks than any GPU holds at once; the grid-stride loop covers the rest. It is low enough that an int32 index
+/// does not overflow when it steps past the end: see `for_index_type`.
 constexpr int64_t kMaxGridSize = 65536;
 
 /// The dtype of the arithmetic: float for half types, otherwise the dtype itself.
@@ -53,7 +53,7 @@ void for_index_type(int64_t largest, Body body) {
   }
 }
 
-/// Raises if the last launch failed: a refused one leaves its outputs as they were, and says nothing else.
+/// Raises if the last launch failed. A refused launch leaves its outputs unchanged and reports nothing else.
 inline void check_launch(const char* name) {
   const cudaError_t error = cudaGetLastError();
   STD_TORCH_CHECK(error == cudaSuccess, "launch of ", name, " failed: ", cudaGetErrorString(error));
@@ -86,8 +86,8 @@ __device__ inline void wait_for_previous() {
 #endif
 }
 
-/// `launch` for a kernel that begins with `wait_for_previous`: where the GPU can, it is already on its way to the
-/// multiprocessors while the kernel before it ends, which saves the better part of a microsecond.
+/// `launch` for a kernel that begins with `wait_for_previous`: where the GPU supports it, the launch
+/// overlaps with the end of the kernel before it, which saves most of a microsecond.
 template <typename... Parameters>
 void launch_early(const char* name, void (*kernel)(Parameters...), int64_t items, void* stream,
                   std::type_identity_t<Parameters>... arguments) {

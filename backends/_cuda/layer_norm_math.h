@@ -16,15 +16,16 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// How many threads work on a row of that many vectors: the power of two that has one for each, up to kBlockSize.
+/// How many threads work on a row of that many vectors: a power of two, with at least one thread for each
+/// vector, up to kBlockSize.
 inline int threads_for_row(int64_t vectors) {
   int threads = 1;
   while (threads < vectors && threads < kBlockSize) threads *= 2;
   return threads;
 }
 
-/// The sum of `value` over the threads of a row, which each of them gets, in the same order each time. All threads of
-/// the block take part, also those that have no row.
+/// The sum of `value` over the threads of a row, in the same order each time. Each of them gets it. All threads of the
+/// block call it, also those without a row.
 template <typename real>
 __device__ real row_sum(real value, int threads) {
   for (int distance = (threads < kLanes ? threads : kLanes) / 2; distance > 0; distance /= 2) {
@@ -34,7 +35,7 @@ __device__ real row_sum(real value, int threads) {
   __shared__ real of_warp[kBlockSize / kLanes];
   const int warp = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
   const int warps = threads / kLanes, own = warps - 1;  // a mask: the warps of a row are a power of two
-  __syncthreads();                                      // what an earlier sum left here has been read
+  __syncthreads();                                      // all threads have read the values of an earlier sum
   if (lane == 0) of_warp[warp] = value;
   __syncthreads();
   value = of_warp[(warp & ~own) + (lane & own)];

@@ -1,5 +1,5 @@
-// LayerNorm over kernels, once for the CUDA backends: what they allocate and launch. The operator around it, which
-// aten-cpp shares, is in layer_norm_autograd.h.
+// LayerNorm for the CUDA backends: what they allocate and launch. The operator itself, which aten-cpp shares, is in
+// layer_norm_autograd.h.
 //
 // The input is seen as a matrix of rows, one for each mean, and columns, the normalised elements.
 //
@@ -56,7 +56,7 @@ inline std::tuple<Tensor, Tensor, Tensor> layer_norm_forward(const Tensor& input
     layer_norm_rows_forward(layer_norm_matrix(input, rows, columns), layer_norm_matrix(weight, columns),
                             layer_norm_matrix(bias, columns), eps, output.view({rows, columns}), mean, rstd);
   } else {
-    // A row of no elements has neither: the mean of nothing is NaN, as for torch.
+    // The mean and rstd of a row without elements are NaN, as in torch.
     mean.fill_(std::numeric_limits<double>::quiet_NaN());
     rstd.fill_(std::numeric_limits<double>::quiet_NaN());
   }

@@ -23,7 +23,8 @@ void layer_norm_rows_backward(const Tensor& grad_output, const Tensor& input, co
 void layer_norm_columns_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
                                  const Tensor& d_weight, const Tensor& d_bias);
 
-/// Into how many parts the rows are divided for the sums over them: enough to fill a GPU, few enough to add up.
+/// Into how many parts the rows are divided for the sums over them: enough to fill a GPU, and few enough to be added up
+/// quickly.
 constexpr int64_t kMaxParts = 256;
 
 /// As `layer_norm_matrix_backward` in layer_norm_operator.h.

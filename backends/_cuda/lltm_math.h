@@ -30,14 +30,14 @@ __host__ __device__ real elu(real z) {
   return z > real(0) ? z : std::expm1(z);
 }
 
-/// elu'(z). The branch is taken on z, not on exp(z) times a mask: that would be inf * 0 beyond the overflow of exp.
-/// At 0 it is 1, and a NaN takes the second branch and stays a NaN.
+/// elu'(z). It selects by z: exp(z) times a mask would be inf * 0 = NaN where exp overflows. At 0 it is exp(0) = 1. A
+/// NaN takes the second branch and stays a NaN.
 template <typename real>
 __host__ __device__ real elu_slope(real z) {
   return z > real(0) ? real(1) : std::exp(z);
 }
 
-/// The functions above, and the library's tanh. A backend that has others passes a struct like this one.
+/// The functions above, and the library's tanh. A backend with functions of its own passes a struct like this one.
 template <typename real>
 struct Library {
   static __host__ __device__ real sigmoid(real z) { return OPERATOR_NAMESPACE::sigmoid(z); }

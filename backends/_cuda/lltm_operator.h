@@ -1,7 +1,7 @@
-// LLTM over kernels, once for the CUDA backends: products by PyTorch, the rest in one kernel. The operator around it,
-// which aten-cpp shares, is in lltm_autograd.h.
+// LLTM for the CUDA backends: products by PyTorch, the rest in one kernel. The operator itself, which aten-cpp shares,
+// is in lltm_autograd.h.
 //
-// The backward kernel computes the activations anew, in float for half types, from what it has to read anyway.
+// The backward kernel computes the activations again, in float for half types, from what it has to read anyway.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once

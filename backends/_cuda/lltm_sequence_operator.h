@@ -1,7 +1,7 @@
-// LLTM over a sequence, once for the CUDA backends: the products over all steps by PyTorch, the steps by the backend.
-// The operator around it, which aten-cpp shares, is in lltm_sequence_autograd.h.
+// LLTM over a sequence for the CUDA backends: the products over all steps by PyTorch, the steps by the backend. The
+// operator itself, which aten-cpp shares, is in lltm_sequence_autograd.h.
 //
-// Gates and cells of all steps lie in one array each, so that no step copies anything.
+// One array has the gates of all steps and one has the cells, so no step copies anything.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once
@@ -19,7 +19,7 @@ namespace OPERATOR_NAMESPACE {
 
 // Everything is contiguous and nothing is empty; of_h, (3*state_size, state_size), are the weights of the state.
 
-/// `gates` come in as what the input contributes and go out as the pre-activations. Writes h, the cell before each step
+/// On entry `gates` are the part of the input, on return the pre-activations. Writes h, the cell before each step
 /// to `cells`, and the last cell to c_T.
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
                         const Tensor& cells, const Tensor& c_T);

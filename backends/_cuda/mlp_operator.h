@@ -1,5 +1,5 @@
-// MLP over kernels, once for the CUDA backends: products by PyTorch, bias and relu in one kernel. The operator around
-// it, which aten-cpp shares, is in mlp_autograd.h.
+// MLP for the CUDA backends: products by PyTorch, bias and relu in one kernel. The operator itself, which aten-cpp
+// shares, is in mlp_autograd.h.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once
@@ -15,12 +15,12 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Makes hidden of `product`, input @ hidden_weights.T, in place: adds the bias to each row, and applies relu.
+/// Turns `product`, input @ hidden_weights.T, into hidden, in place: adds the bias to each row, and applies relu.
 /// `product` is contiguous, the bias need not be; neither is empty.
 void mlp_pointwise_forward(const Tensor& product, const Tensor& hidden_bias);
 
-/// Makes d_z of `d_hidden`, in place: 0 where hidden is not above 0. `d_hidden` is contiguous, hidden need not be;
-/// neither is empty.
+/// Turns `d_hidden` into d_z, in place: it becomes 0 where hidden is not above 0. `d_hidden` is contiguous, hidden need
+/// not be; neither is empty.
 void mlp_pointwise_backward(const Tensor& d_hidden, const Tensor& hidden);
 
 // Autocast is kept out: it would change the dtype between the products and the kernels.
@@ -32,7 +32,7 @@ inline std::tuple<Tensor, Tensor> mlp_forward(const Tensor& input, const Tensor&
   check_device("mlp", input);
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  // Of a dense input: oneDNN's products in bfloat16, which the emulation has, read beyond the end of a row (torch 2.13)
+  // The input is made dense first: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
   const Tensor hidden = input.contiguous().mm(hidden_weights.t());
   if (hidden.numel() > 0) mlp_pointwise_forward(hidden, hidden_bias);
   return {at::addmm(output_bias, hidden, output_weights.t()), hidden};

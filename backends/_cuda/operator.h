@@ -1,4 +1,4 @@
-// What the operators of the CUDA backends share on the host's side: the device, the stream, autograd's fittings.
+// What the operators of the CUDA backends share on the host: the check of the device, and the stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ constexpr c10::DeviceType kDeviceType = at::kCPU;
 constexpr c10::DeviceType kDeviceType = at::kCUDA;
 #endif
 
-/// The stream that PyTorch is on, a cudaStream_t. The emulation has none.
+/// PyTorch's current stream, a cudaStream_t. The emulation has none.
 inline void* current_stream(const Tensor& tensor) {
   const c10::Device device = tensor.device();
   return device.is_cuda() ? c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle() : nullptr;

@@ -3,7 +3,7 @@
 //   lltm: weights was [9, 8], but should be (3*state_size, state_size + input_features) = [12, 9],
 //   where state_size = 4 from old_h.shape[1], input_features = 5 from input.shape[1]
 //
-// Sizes are SymInts, so that Meta kernels check as the others do. No text is made unless a check fails.
+// Sizes are SymInts, so that Meta kernels can use the same checks. No text is made unless a check fails.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -57,7 +57,7 @@ struct Named {
 };
 
 /// Raises TypeError for None, which the dispatcher passes on as an undefined tensor, and for nested tensors, of which
-/// the dispatcher would say only that no kernel takes them. To be called before anything else looks at the arguments.
+/// the dispatcher would say only that no kernel takes them. Call it before anything else reads the arguments.
 inline void check_plain(const char* op, std::initializer_list<Named> arguments) {
   for (const auto& [name, tensor] : arguments) {
     TORCH_CHECK_TYPE(tensor.defined(), op, ": ", name, " was None, but should be a tensor");
@@ -65,9 +65,9 @@ inline void check_plain(const char* op, std::initializer_list<Named> arguments) 
   }
 }
 
-/// Raises ValueError unless the storage holds every element: one that was resized, or freed by somebody who shards
-/// parameters, keeps its sizes, and to read it is to read where nothing is. Symbolic sizes and tensors that wrap others
-/// have no memory of their own.
+/// Raises ValueError unless the storage holds every element. A tensor keeps its sizes when its storage is resized or
+/// freed, as code that shards parameters does, and a kernel would then read outside of the storage. Tensors with
+/// symbolic sizes and tensors that wrap others have no memory of their own.
 inline void check_storage(const char* op, const char* name, const Tensor& tensor) {
   if (!tensor.has_storage() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return;
   if (tensor.numel() == 0 || tensor.storage().sym_nbytes().is_heap_allocated()) return;
@@ -80,8 +80,8 @@ inline void check_storage(const char* op, const char* name, const Tensor& tensor
                     " bytes, but should have one of at least ", needed, ", which its sizes and strides reach to");
 }
 
-/// Raises TypeError or ValueError unless all arguments are dense tensors of the shapes that they should have, and of
-/// the first one's dtype, which must be a floating one, and device.
+/// Raises TypeError or ValueError unless all arguments are dense tensors of the expected shapes, with the dtype and the
+/// device of the first one. The dtype must be a floating one.
 inline void check_arguments(const char* op, std::initializer_list<Argument> arguments,
                             std::initializer_list<Size> sizes) {
   const auto& [first_name, first, first_rule, first_shape] = *arguments.begin();

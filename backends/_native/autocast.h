@@ -1,9 +1,9 @@
-// Autocast: the contract's rule, applied before anything else is looked at.
+// Autocast, by the rule of the contract.
 //
 // An operator registers, for each device that has autocast, a function that casts its arguments and calls the operator
-// again without autocast. Operations that autocast casts one by one would change dtypes between the products and the
-// kernels, and again in a backward that runs inside of it. float64 tensors and those of another device stay as they
-// are. The casts belong to the graph, so that a gradient comes back in the dtype of its argument.
+// again with autocast off. With autocast on, it would cast each operation by itself: dtypes would change between the
+// products and the kernels, and again in a backward that runs inside the region. float64 tensors and those of another
+// device stay as they are. The casts belong to the graph, so that a gradient comes back in the dtype of its argument.
 #pragma once
 
 #include <ATen/autocast_mode.h>
@@ -16,8 +16,8 @@ namespace OPERATOR_NAMESPACE {
 
 using at::Tensor;
 
-/// Keeps autocast off while it lives, and casts to one dtype. A weight is cast once in a region of autocast: PyTorch
-/// remembers it.
+/// Keeps autocast off while it lives, and casts to one dtype. PyTorch caches the cast of a weight, so a weight is cast
+/// once in a region of autocast.
 class AutocastOff {
  public:
   AutocastOff(c10::DeviceType device, at::ScalarType dtype) : device_(device), dtype_(dtype) {}
@@ -26,6 +26,12 @@ class AutocastOff {
 
   std::optional<Tensor> cast(const std::optional<Tensor>& tensor) const {
     return tensor.has_value() ? std::optional<Tensor>(cast(*tensor)) : std::nullopt;
+  }
+
+  /// What is no tensor stays as it is.
+  template <typename Argument>
+  const Argument& cast(const Argument& argument) const {
+    return argument;
   }
 
  private:

@@ -1,8 +1,8 @@
-// What an operator with C++ autograd around it needs, whatever it computes: dispatcher look-ups, which gradients are
-// wanted, and where they go.
+// What every operator with C++ autograd needs: dispatcher look-ups, which gradients are wanted, and their places.
 //
-// Each operator is a library of its own, and all of a backend's share one namespace. A function here must therefore
-// mean the same to each of them, and must hold no static of its own; what is an operator's own is named after it.
+// Each operator is a library of its own, and all libraries of a backend share one C++ namespace. A function here must
+// therefore be the same for every operator and hold no state of one. The template argument names the operator where
+// there is such state.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <array>
+#include <string>
 #include <vector>
 
 namespace OPERATOR_NAMESPACE {
@@ -22,11 +23,11 @@ using at::Tensor;
 template <size_t inputs>
 using WantedOf = std::array<bool, inputs>;
 
-/// The operator registered as `name`, to be called through the dispatcher, so that fake tensors and tracers see it and
-/// not what is inside.
+/// The operator registered as `name`. It is called through the dispatcher, so that fake tensors and tracers see the
+/// operator and not the operations inside.
 template <typename Signature>
-c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Signature>();
+c10::TypedOperatorHandle<Signature> find_operator(const std::string& name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name.c_str(), "").template typed<Signature>();
 }
 
 /// Whether autograd follows `tensor`: backward, or forward (which the autograd function refuses).
@@ -34,15 +35,8 @@ inline bool is_tracked(const Tensor& tensor) {
   return (tensor.requires_grad() && at::GradMode::is_enabled()) || tensor._fw_grad(/*level=*/0).defined();
 }
 
-/// Which inputs of the autograd function that owns `context` need a gradient.
-template <size_t inputs>
-WantedOf<inputs> wanted_by(torch::autograd::AutogradContext* context) {
-  WantedOf<inputs> wanted;
-  for (size_t k = 0; k < inputs; ++k) wanted[k] = context->needs_input_grad(k);
-  return wanted;
-}
-
-/// One tensor for each input: the computed gradients, which are those that are wanted, and nothing in between.
+/// One tensor for each input: its gradient where it is wanted, otherwise an undefined tensor. `computed` holds the
+/// wanted gradients in the order of the inputs.
 template <size_t inputs>
 torch::autograd::variable_list in_places(const std::vector<Tensor>& computed, const WantedOf<inputs>& wanted) {
   torch::autograd::variable_list gradients(inputs);

@@ -1,5 +1,5 @@
-// All of the LayerNorm operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The LayerNorm operator of all compiled backends, except the two functions that compute: argument checks,
+// differentiable formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   layer_norm            what users call. Differentiable, twice too
 //   layer_norm_forward    (output, mean, rstd); mean and rstd are those of each row, in float or wider
@@ -13,9 +13,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <array>
 #include <optional>
@@ -23,15 +20,19 @@
 #include <vector>
 
 #include "arguments.h"
-#include "autocast.h"
-#include "autograd.h"
+#include "registration.h"
 
 namespace OPERATOR_NAMESPACE {
 
 using OptionalTensor = std::optional<Tensor>;
 
-/// For input, weight and bias: whether its gradient is wanted.
-using LayerNormWanted = WantedOf<3>;
+/// The inputs that may have a gradient, in their order.
+namespace LayerNormInput {
+enum : size_t { input, weight, bias, count };
+}
+
+/// For each of them: whether its gradient is wanted.
+using LayerNormWanted = WantedOf<LayerNormInput::count>;
 
 /// mean and rstd have the shape of input with its last `normalized_shape.size()` dimensions as 1.
 std::tuple<Tensor, Tensor, Tensor> layer_norm_forward(const Tensor& input, c10::SymIntArrayRef normalized_shape,
@@ -44,7 +45,7 @@ std::vector<Tensor> layer_norm_backward(const Tensor& grad_output, const Tensor&
                                         LayerNormWanted wanted);
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Argument checks. The ranks are the caller's, so shapes are checked against each other.
+// Argument checks. The caller chooses the ranks, so shapes are checked against each other.
 
 inline c10::SymDimVector as_vector(c10::SymIntArrayRef sizes) { return {sizes.begin(), sizes.end()}; }
 
@@ -140,13 +141,13 @@ inline std::vector<Tensor> layer_norm_gradients(const Tensor& grad_output, const
   const Tensor g = grad_output.to(rstd.scalar_type());
   const Tensor xhat = (input - mean) * rstd;
   std::vector<Tensor> gradients;
-  if (wanted[0]) {
+  if (wanted[LayerNormInput::input]) {
     const Tensor h = weight.has_value() ? g * *weight : g;
     const Tensor d_x = rstd * (h - h.mean(dims, true) - xhat * (h * xhat).mean(dims, true));
     gradients.push_back(d_x.to(dtype).contiguous());
   }
-  if (wanted[1]) gradients.push_back(layer_norm_sum_of_rows(g * xhat, normalized).to(dtype));
-  if (wanted[2]) gradients.push_back(layer_norm_sum_of_rows(g, normalized).to(dtype));
+  if (wanted[LayerNormInput::weight]) gradients.push_back(layer_norm_sum_of_rows(g * xhat, normalized).to(dtype));
+  if (wanted[LayerNormInput::bias]) gradients.push_back(layer_norm_sum_of_rows(g, normalized).to(dtype));
   return gradients;
 }
 
@@ -169,131 +170,53 @@ inline std::vector<Tensor> layer_norm_backward_meta(const Tensor& grad_output, c
                                                     int64_t normalized, LayerNormWanted wanted) {
   layer_norm_check_backward_arguments(grad_output, input, mean, rstd, weight, normalized);
   const c10::SymIntArrayRef shape = input.sym_sizes().slice(input.dim() - normalized);
-  return empty_gradients<3>({input.sym_sizes(), shape, shape}, wanted, input.options());
+  return empty_gradients<LayerNormInput::count>({input.sym_sizes(), shape, shape}, wanted, input.options());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Autograd
+// What registration.h needs to know
 
-inline const auto& layer_norm_forward_operator() {
-  static const auto op =
-      find_operator<decltype(layer_norm_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::layer_norm_forward");
-  return op;
-}
+struct LayerNormTraits {
+  static constexpr const char* name = "layer_norm";
+  static constexpr const char* arguments =
+      "Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05";
+  static constexpr const char* outputs = "Tensor output";
+  static constexpr const char* kept = "Tensor mean, Tensor rstd";
+  static constexpr const char* backward_arguments =
+      "Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int normalized";
+  static constexpr std::array inputs = {"input", "weight", "bias"};
+  using Signature = Tensor(const Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
+                           const OptionalTensor& bias, double eps);
+  static constexpr auto* forward = &layer_norm_forward;
+  static constexpr auto* backward = &layer_norm_backward;
+  static constexpr auto* forward_meta = &layer_norm_forward_meta;
+  static constexpr auto* backward_meta = &layer_norm_backward_meta;
+  static constexpr auto* autocast = &cast_to_float32;
+  static constexpr bool may_be_replaced = false;
 
-inline const auto& layer_norm_backward_operator() {
-  static const auto op =
-      find_operator<decltype(layer_norm_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::layer_norm_backward");
-  return op;
-}
-
-struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input, const OptionalTensor& weight,
-                        const OptionalTensor& bias, c10::SymIntArrayRef normalized_shape, double eps) {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [output, mean, rstd] = layer_norm_forward_operator().call(input, normalized_shape, weight, bias, eps);
-    context->save_for_backward({input, weight.value_or(Tensor()), mean, rstd});
+  static void save(AutogradContext* context, const std::tuple<Tensor, Tensor, Tensor>& made, const Tensor& input,
+                   c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight, const OptionalTensor&,
+                   double eps) {
+    context->save_for_backward({input, weight.value_or(Tensor()), std::get<1>(made), std::get<2>(made)});
     context->saved_data["normalized"] = static_cast<int64_t>(normalized_shape.size());
-    context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["eps"] = eps;
-    return output;
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& cotangents) {
-    const torch::autograd::variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents,
+                                       LayerNormWanted wanted, bool differentiable) {
+    const variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &mean = saved[2], &rstd = saved[3], &grad_output = cotangents[0];
     const OptionalTensor weight = saved[1].defined() ? OptionalTensor(saved[1]) : std::nullopt;
     const int64_t normalized = context->saved_data["normalized"].toInt();
-    // Autograd numbers only the tensors that are there.
-    size_t edge = 1;
-    LayerNormWanted wanted = {context->needs_input_grad(0), false, false};
-    if (weight.has_value()) wanted[1] = context->needs_input_grad(edge++);
-    if (context->saved_data["has_bias"].toBool()) wanted[2] = context->needs_input_grad(edge);
-
-    std::vector<Tensor> computed;
-    if (at::GradMode::is_enabled()) {  // create_graph=True: with statistics that autograd has followed
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    if (differentiable) {
       const auto [tracked_mean, tracked_rstd] =
           layer_norm_statistics(input.to(rstd.scalar_type()), normalized, context->saved_data["eps"].toDouble());
-      computed = layer_norm_gradients(grad_output, input, tracked_mean, tracked_rstd, weight, normalized, wanted);
-    } else {
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = layer_norm_backward_operator().call(grad_output, input, mean, rstd, weight, normalized, wanted);
+      return layer_norm_gradients(grad_output, input, tracked_mean, tracked_rstd, weight, normalized, wanted);
     }
-    torch::autograd::variable_list gradients = in_places(computed, wanted);
-    gradients.resize(5);  // normalized_shape and eps have none
-    return gradients;
+    return backward_operator<LayerNormTraits>().call(grad_output, input, mean, rstd, weight, normalized, wanted);
   }
 };
 
-/// layer_norm below autograd.
-inline Tensor layer_norm(const Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
-                         const OptionalTensor& bias, double eps) {
-  return std::get<0>(layer_norm_forward_operator().call(input, normalized_shape, weight, bias, eps));
-}
-
-inline Tensor layer_norm_autograd(const Tensor& input, c10::SymIntArrayRef normalized_shape,
-                                  const OptionalTensor& weight, const OptionalTensor& bias, double eps) {
-  check_plain("layer_norm", {{"input", input}});
-  if (weight.has_value()) check_plain("layer_norm", {{"weight", *weight}});
-  if (bias.has_value()) check_plain("layer_norm", {{"bias", *bias}});
-  if (is_tracked(input) || (weight.has_value() && is_tracked(*weight)) || (bias.has_value() && is_tracked(*bias))) {
-    return LayerNormFunction::apply(input, weight, bias, normalized_shape, eps);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return layer_norm(input, normalized_shape, weight, bias, eps);
-}
-
-/// layer_norm under autocast: in float32, as spec/layer_norm.py has it.
-template <c10::DeviceType device>
-Tensor layer_norm_autocast(const Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
-                           const OptionalTensor& bias, double eps) {
-  static const auto op = find_operator<decltype(layer_norm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::layer_norm");
-  const AutocastOff off = cast_to_float32(device);
-  return op.call(off.cast(input), normalized_shape, off.cast(weight), off.cast(bias), eps);
-}
-
-TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
-  m.def(
-      "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> "
-      "Tensor output",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "layer_norm_forward(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
-      "(Tensor output, Tensor mean, Tensor rstd)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "layer_norm_backward(Tensor grad_output, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int normalized, "
-      "bool[3] wanted) -> Tensor[]",
-      {at::Tag::pt2_compliant_tag});
-}
-
-// For every device and layout, so that a wrong one meets our checks, which name the argument.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
-  m.impl("layer_norm", &layer_norm);
-  m.impl("layer_norm_forward", &layer_norm_forward);
-  m.impl("layer_norm_backward", &layer_norm_backward);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) {
-  m.impl("layer_norm", &layer_norm_autocast<c10::DeviceType::CPU>);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) {
-  m.impl("layer_norm", &layer_norm_autocast<c10::DeviceType::CUDA>);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
-  m.impl("layer_norm_forward", &layer_norm_forward_meta);
-  m.impl("layer_norm_backward", &layer_norm_backward_meta);
-}
-
-// The parts are not differentiable by themselves: to backpropagate through them raises.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Autograd, m) {
-  m.impl("layer_norm", &layer_norm_autograd);
-  m.impl("layer_norm_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("layer_norm_backward", torch::autograd::autogradNotImplementedFallback());
-}
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { register_operator<LayerNormTraits>(m); }
 
 }  // namespace OPERATOR_NAMESPACE

@@ -1,5 +1,5 @@
-// All of the LLTM operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The LLTM operator of all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   lltm            what users call. Differentiable, twice too
 //   lltm_forward    (new_h, new_cell, gates)
@@ -18,22 +18,23 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <array>
 #include <tuple>
 #include <vector>
 
 #include "arguments.h"
-#include "autocast.h"
-#include "autograd.h"
+#include "registration.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// For input, weights, bias, old_h and old_cell: whether its gradient is wanted.
-using LltmWanted = WantedOf<5>;
+/// The inputs, in their order.
+namespace LltmInput {
+enum : size_t { input, weights, bias, old_h, old_cell, count };
+}
+
+/// For each input: whether its gradient is wanted.
+using LltmWanted = WantedOf<LltmInput::count>;
 
 std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                 const Tensor& old_h, const Tensor& old_cell);
@@ -89,16 +90,16 @@ inline std::vector<Tensor> lltm_wanted_gradients(const Tensor& d_gates, const Te
                                                  const Tensor& weights, const Tensor& old_h, LltmWanted wanted) {
   const c10::SymInt state_size = old_h.sym_size(1);
   std::vector<Tensor> gradients;
-  if (wanted[0]) gradients.push_back(d_gates.mm(weights.slice_symint(1, state_size)));
-  if (wanted[1]) gradients.push_back(d_gates.t().mm(at::cat({old_h, input}, 1)));
-  if (wanted[2]) gradients.push_back(d_gates.sum(0));
-  if (wanted[3]) gradients.push_back(d_gates.mm(weights.slice_symint(1, 0, state_size)));
-  if (wanted[4]) gradients.push_back(d_old_cell);
+  if (wanted[LltmInput::input]) gradients.push_back(d_gates.mm(weights.slice_symint(1, state_size)));
+  if (wanted[LltmInput::weights]) gradients.push_back(d_gates.t().mm(at::cat({old_h, input}, 1)));
+  if (wanted[LltmInput::bias]) gradients.push_back(d_gates.sum(0));
+  if (wanted[LltmInput::old_h]) gradients.push_back(d_gates.mm(weights.slice_symint(1, 0, state_size)));
+  if (wanted[LltmInput::old_cell]) gradients.push_back(d_old_cell);
   return gradients;
 }
 
-/// All that is wanted, from the pre-activations. Double backward is autograd through this, given pre-activations that
-/// autograd has followed instead of the saved ones.
+/// The wanted gradients, from the pre-activations. Double backward is autograd through this function, with
+/// pre-activations that autograd tracks in place of the saved ones.
 inline std::vector<Tensor> lltm_gradients(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                           const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                           const Tensor& old_cell, LltmWanted wanted) {
@@ -129,122 +130,49 @@ inline std::vector<Tensor> lltm_backward_meta(const Tensor& grad_h, const Tensor
                                               const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                               const Tensor& old_cell, LltmWanted wanted) {
   lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
-  const std::array<c10::SymIntArrayRef, 5> shapes = {
+  const std::array<c10::SymIntArrayRef, LltmInput::count> shapes = {
       input.sym_sizes(), weights.sym_sizes(), weights.sym_sizes().slice(0, 1), old_h.sym_sizes(), old_cell.sym_sizes()};
   return empty_gradients(shapes, wanted, input.options());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Autograd
+// What registration.h needs to know
 
-inline const auto& lltm_forward_operator() {
-  static const auto op = find_operator<decltype(lltm_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_forward");
-  return op;
-}
+struct LltmTraits {
+  static constexpr const char* name = "lltm";
+  static constexpr const char* arguments = "Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell";
+  static constexpr const char* outputs = "Tensor new_h, Tensor new_cell";
+  static constexpr const char* kept = "Tensor gates";
+  static constexpr const char* backward_arguments =
+      "Tensor grad_h, Tensor grad_cell, Tensor gates, Tensor input, Tensor weights, Tensor old_h, Tensor old_cell";
+  static constexpr std::array inputs = {"input", "weights", "bias", "old_h", "old_cell"};
+  using Signature = std::tuple<Tensor, Tensor>(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                               const Tensor& old_h, const Tensor& old_cell);
+  static constexpr auto* forward = &lltm_forward;
+  static constexpr auto* backward = &lltm_backward;
+  static constexpr auto* forward_meta = &lltm_forward_meta;
+  static constexpr auto* backward_meta = &lltm_backward_meta;
+  static constexpr auto* autocast = &cast_to_lower;
+  static constexpr bool may_be_replaced = true;
 
-inline const auto& lltm_backward_operator() {
-  static const auto op = find_operator<decltype(lltm_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_backward");
-  return op;
-}
-
-/// lltm below autograd, where a backend has nothing better.
-inline std::tuple<Tensor, Tensor> lltm(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                       const Tensor& old_h, const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
-  return {new_h, new_cell};
-}
-
-inline const auto& lltm_operator() {
-  static const auto op = find_operator<decltype(lltm)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm");
-  return op;
-}
-
-struct LltmFunction : torch::autograd::Function<LltmFunction> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                                                const Tensor& weights, const Tensor& bias, const Tensor& old_h,
-                                                const Tensor& old_cell) {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [new_h, new_cell, gates] = lltm_forward_operator().call(input, weights, bias, old_h, old_cell);
-    context->save_for_backward({input, weights, bias, old_h, old_cell, gates});
-    return {new_h, new_cell};
+  static void save(AutogradContext* context, const std::tuple<Tensor, Tensor, Tensor>& made, const Tensor& input,
+                   const Tensor& weights, const Tensor& bias, const Tensor& old_h, const Tensor& old_cell) {
+    context->save_for_backward({input, weights, bias, old_h, old_cell, std::get<2>(made)});
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& cotangents) {
-    const torch::autograd::variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents, LltmWanted wanted,
+                                       bool differentiable) {
+    const variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &old_h = saved[3], &old_cell = saved[4];
     const Tensor &gates = saved[5], &grad_h = cotangents[0], &grad_cell = cotangents[1];
-    const LltmWanted wanted = wanted_by<5>(context);
-
-    std::vector<Tensor> computed;
-    if (at::GradMode::is_enabled()) {  // create_graph=True
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    if (differentiable) {
       const Tensor tracked_gates = lltm_pre_activations(input, weights, bias, old_h);
-      computed = lltm_gradients(grad_h, grad_cell, tracked_gates, input, weights, old_h, old_cell, wanted);
-    } else {
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = lltm_backward_operator().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
+      return lltm_gradients(grad_h, grad_cell, tracked_gates, input, weights, old_h, old_cell, wanted);
     }
-    return in_places(computed, wanted);
+    return backward_operator<LltmTraits>().call(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
   }
 };
 
-inline std::tuple<Tensor, Tensor> lltm_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                const Tensor& old_h, const Tensor& old_cell) {
-  check_plain("lltm",
-              {{"input", input}, {"weights", weights}, {"bias", bias}, {"old_h", old_h}, {"old_cell", old_cell}});
-  if (is_tracked(input) || is_tracked(weights) || is_tracked(bias) || is_tracked(old_h) || is_tracked(old_cell)) {
-    const auto outputs = LltmFunction::apply(input, weights, bias, old_h, old_cell);
-    return {outputs[0], outputs[1]};
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return lltm_operator().call(input, weights, bias, old_h, old_cell);
-}
-
-/// lltm under autocast: in the dtype of autocast, as spec/lltm.py has it.
-template <c10::DeviceType device>
-std::tuple<Tensor, Tensor> lltm_autocast(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                         const Tensor& old_h, const Tensor& old_cell) {
-  const AutocastOff off = cast_to_lower(device);
-  return lltm_operator().call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(old_h), off.cast(old_cell));
-}
-
-TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
-  m.def(
-      "lltm(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell) -> (Tensor new_h, "
-      "Tensor new_cell)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_forward(Tensor input, Tensor weights, Tensor bias, Tensor old_h, Tensor old_cell) -> (Tensor new_h, "
-      "Tensor new_cell, Tensor gates)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_backward(Tensor grad_h, Tensor grad_cell, Tensor gates, Tensor input, Tensor weights, Tensor old_h, "
-      "Tensor old_cell, bool[5] wanted) -> Tensor[]",
-      {at::Tag::pt2_compliant_tag});
-}
-
-// For every device and layout, so that a wrong one meets our checks, which name the argument.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
-  m.impl("lltm", &lltm);
-  m.impl("lltm_forward", &lltm_forward);
-  m.impl("lltm_backward", &lltm_backward);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) { m.impl("lltm", &lltm_autocast<c10::DeviceType::CPU>); }
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) { m.impl("lltm", &lltm_autocast<c10::DeviceType::CUDA>); }
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
-  m.impl("lltm_forward", &lltm_forward_meta);
-  m.impl("lltm_backward", &lltm_backward_meta);
-}
-
-// The parts are not differentiable by themselves: to backpropagate through them raises.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Autograd, m) {
-  m.impl("lltm", &lltm_autograd);
-  m.impl("lltm_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("lltm_backward", torch::autograd::autogradNotImplementedFallback());
-}
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { register_operator<LltmTraits>(m); }
 
 }  // namespace OPERATOR_NAMESPACE

@@ -1,14 +1,14 @@
-// All of LLTM over a sequence but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// LLTM over a sequence in all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   lltm_sequence            what users call. Differentiable, twice too
 //   lltm_sequence_forward    (h, c_T, gates, cells)
 //   lltm_sequence_backward   the gradients that are wanted, in the order of the inputs
 //
 // Between forward and backward, besides the inputs and h, four numbers are kept for each unit, row and step: `gates`,
-// its three pre-activations, and in `cells` the cell before the step. Backward makes the activations anew. Whatever
-// does not wait for the step before it is one product over all steps: the input's part of the gates, and in backward
-// the gradients of input and weights. The product with the state alone is made step by step, in each direction.
+// its three pre-activations, and in `cells` the cell before the step. Backward computes the activations again. What
+// does not depend on another step is one product over all steps: the input's part of the gates, and in backward the
+// gradients of input and weights. Only the product with the state is made step by step, in each direction.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once
@@ -21,22 +21,23 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <array>
 #include <tuple>
 #include <vector>
 
 #include "arguments.h"
-#include "autocast.h"
-#include "autograd.h"
+#include "registration.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// For input, weights, bias, h0 and c0: whether its gradient is wanted.
-using LltmSequenceWanted = WantedOf<5>;
+/// The inputs, in their order.
+namespace LltmSequenceInput {
+enum : size_t { input, weights, bias, h0, c0, count };
+}
+
+/// For each input: whether its gradient is wanted.
+using LltmSequenceWanted = WantedOf<LltmSequenceInput::count>;
 
 /// (h, c_T, gates, cells), none of which shares memory with another or with an input.
 std::tuple<Tensor, Tensor, Tensor, Tensor> lltm_sequence_forward(const Tensor& input, const Tensor& weights,
@@ -116,16 +117,16 @@ inline std::vector<Tensor> lltm_sequence_gradients(const Tensor& d_gates, const 
                                                    const Tensor& h0, LltmSequenceWanted wanted) {
   const Tensor d_rows = lltm_sequence_rows(d_gates);
   std::vector<Tensor> gradients;
-  if (wanted[0]) {
+  if (wanted[LltmSequenceInput::input]) {
     gradients.push_back(d_rows.mm(lltm_sequence_weights_of_input(weights, h0)).view_symint(input.sym_sizes()));
   }
-  if (wanted[1]) {
+  if (wanted[LltmSequenceInput::weights]) {
     const Tensor h_before = at::cat({h0.unsqueeze(0), h}).slice_symint(0, 0, input.sym_size(0));
     gradients.push_back(d_rows.t().mm(lltm_sequence_rows(at::cat({h_before, input}, 2))));
   }
-  if (wanted[2]) gradients.push_back(d_rows.sum(0));
-  if (wanted[3]) gradients.push_back(d_h0);
-  if (wanted[4]) gradients.push_back(d_c0);
+  if (wanted[LltmSequenceInput::bias]) gradients.push_back(d_rows.sum(0));
+  if (wanted[LltmSequenceInput::h0]) gradients.push_back(d_h0);
+  if (wanted[LltmSequenceInput::c0]) gradients.push_back(d_c0);
   return gradients;
 }
 
@@ -202,122 +203,51 @@ inline std::vector<Tensor> lltm_sequence_backward_meta(const Tensor& grad_h, con
                                                        const Tensor& input, const Tensor& weights, const Tensor& h0,
                                                        LltmSequenceWanted wanted) {
   lltm_sequence_check_backward_arguments(grad_h, grad_cell, gates, cells, h, input, weights, h0);
-  const std::array<c10::SymIntArrayRef, 5> shapes = {input.sym_sizes(), weights.sym_sizes(),
-                                                     weights.sym_sizes().slice(0, 1), h0.sym_sizes(), h0.sym_sizes()};
+  const std::array<c10::SymIntArrayRef, LltmSequenceInput::count> shapes = {
+      input.sym_sizes(), weights.sym_sizes(), weights.sym_sizes().slice(0, 1), h0.sym_sizes(), h0.sym_sizes()};
   return empty_gradients(shapes, wanted, input.options());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Autograd
+// What registration.h needs to know
 
-inline const auto& lltm_sequence_forward_operator() {
-  static const auto op =
-      find_operator<decltype(lltm_sequence_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_sequence_forward");
-  return op;
-}
+struct LltmSequenceTraits {
+  static constexpr const char* name = "lltm_sequence";
+  static constexpr const char* arguments = "Tensor input, Tensor weights, Tensor bias, Tensor h0, Tensor c0";
+  static constexpr const char* outputs = "Tensor h, Tensor c_T";
+  static constexpr const char* kept = "Tensor gates, Tensor cells";
+  static constexpr const char* backward_arguments =
+      "Tensor grad_h, Tensor grad_cell, Tensor gates, Tensor cells, Tensor h, Tensor input, Tensor weights, Tensor h0";
+  static constexpr std::array inputs = {"input", "weights", "bias", "h0", "c0"};
+  using Signature = std::tuple<Tensor, Tensor>(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                               const Tensor& h0, const Tensor& c0);
+  static constexpr auto* forward = &lltm_sequence_forward;
+  static constexpr auto* backward = &lltm_sequence_backward;
+  static constexpr auto* forward_meta = &lltm_sequence_forward_meta;
+  static constexpr auto* backward_meta = &lltm_sequence_backward_meta;
+  static constexpr auto* autocast = &cast_to_lower;
+  static constexpr bool may_be_replaced = false;
 
-inline const auto& lltm_sequence_backward_operator() {
-  static const auto op =
-      find_operator<decltype(lltm_sequence_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_sequence_backward");
-  return op;
-}
-
-struct LltmSequenceFunction : torch::autograd::Function<LltmSequenceFunction> {
-  static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& input,
-                                                const Tensor& weights, const Tensor& bias, const Tensor& h0,
-                                                const Tensor& c0) {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [h, c_T, gates, cells] = lltm_sequence_forward_operator().call(input, weights, bias, h0, c0);
+  static void save(AutogradContext* context, const std::tuple<Tensor, Tensor, Tensor, Tensor>& made,
+                   const Tensor& input, const Tensor& weights, const Tensor& bias, const Tensor& h0, const Tensor& c0) {
+    const auto& [h, c_T, gates, cells] = made;
     context->save_for_backward({input, weights, bias, h0, c0, h, gates, cells});
-    return {h, c_T};
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& cotangents) {
-    const torch::autograd::variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents,
+                                       LltmSequenceWanted wanted, bool differentiable) {
+    const variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &h0 = saved[3], &c0 = saved[4];
     const Tensor &grad_h = cotangents[0], &grad_cell = cotangents[1];
-    const LltmSequenceWanted wanted = wanted_by<5>(context);
-
-    std::vector<Tensor> computed;
-    if (at::GradMode::is_enabled()) {  // create_graph=True: the scan again, which autograd follows this time
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    if (differentiable) {  // the scan is made again, and autograd follows it this time
       const auto [h, c_T, gates, cells] = lltm_sequence_scan(input, weights, bias, h0, c0);
-      computed = lltm_sequence_differentiable_backward(grad_h, grad_cell, gates, cells, h, input, weights, h0, wanted);
-    } else {
-      const Tensor &h = saved[5], &gates = saved[6], &cells = saved[7];
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = lltm_sequence_backward_operator().call(grad_h, grad_cell, gates, cells, h, input, weights, h0, wanted);
+      return lltm_sequence_differentiable_backward(grad_h, grad_cell, gates, cells, h, input, weights, h0, wanted);
     }
-    return in_places(computed, wanted);
+    const Tensor &h = saved[5], &gates = saved[6], &cells = saved[7];
+    return backward_operator<LltmSequenceTraits>().call(grad_h, grad_cell, gates, cells, h, input, weights, h0, wanted);
   }
 };
 
-/// lltm_sequence below autograd.
-inline std::tuple<Tensor, Tensor> lltm_sequence(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                const Tensor& h0, const Tensor& c0) {
-  const auto [h, c_T, gates, cells] = lltm_sequence_forward_operator().call(input, weights, bias, h0, c0);
-  return {h, c_T};
-}
-
-inline std::tuple<Tensor, Tensor> lltm_sequence_autograd(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                         const Tensor& h0, const Tensor& c0) {
-  check_plain("lltm_sequence", {{"input", input}, {"weights", weights}, {"bias", bias}, {"h0", h0}, {"c0", c0}});
-  if (is_tracked(input) || is_tracked(weights) || is_tracked(bias) || is_tracked(h0) || is_tracked(c0)) {
-    const auto outputs = LltmSequenceFunction::apply(input, weights, bias, h0, c0);
-    return {outputs[0], outputs[1]};
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return lltm_sequence(input, weights, bias, h0, c0);
-}
-
-/// lltm_sequence under autocast: in the dtype of autocast, as spec/lltm_sequence.py has it.
-template <c10::DeviceType device>
-std::tuple<Tensor, Tensor> lltm_sequence_autocast(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                  const Tensor& h0, const Tensor& c0) {
-  static const auto op = find_operator<decltype(lltm_sequence)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::lltm_sequence");
-  const AutocastOff off = cast_to_lower(device);
-  return op.call(off.cast(input), off.cast(weights), off.cast(bias), off.cast(h0), off.cast(c0));
-}
-
-TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
-  m.def("lltm_sequence(Tensor input, Tensor weights, Tensor bias, Tensor h0, Tensor c0) -> (Tensor h, Tensor c_T)",
-        {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_sequence_forward(Tensor input, Tensor weights, Tensor bias, Tensor h0, Tensor c0) -> (Tensor h, "
-      "Tensor c_T, Tensor gates, Tensor cells)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "lltm_sequence_backward(Tensor grad_h, Tensor grad_cell, Tensor gates, Tensor cells, Tensor h, Tensor input, "
-      "Tensor weights, Tensor h0, bool[5] wanted) -> Tensor[]",
-      {at::Tag::pt2_compliant_tag});
-}
-
-// For every device and layout, so that a wrong one meets our checks, which name the argument.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
-  m.impl("lltm_sequence", &lltm_sequence);
-  m.impl("lltm_sequence_forward", &lltm_sequence_forward);
-  m.impl("lltm_sequence_backward", &lltm_sequence_backward);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) {
-  m.impl("lltm_sequence", &lltm_sequence_autocast<c10::DeviceType::CPU>);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) {
-  m.impl("lltm_sequence", &lltm_sequence_autocast<c10::DeviceType::CUDA>);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
-  m.impl("lltm_sequence_forward", &lltm_sequence_forward_meta);
-  m.impl("lltm_sequence_backward", &lltm_sequence_backward_meta);
-}
-
-// The parts are not differentiable by themselves: to backpropagate through them raises.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Autograd, m) {
-  m.impl("lltm_sequence", &lltm_sequence_autograd);
-  m.impl("lltm_sequence_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("lltm_sequence_backward", torch::autograd::autogradNotImplementedFallback());
-}
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { register_operator<LltmSequenceTraits>(m); }
 
 }  // namespace OPERATOR_NAMESPACE

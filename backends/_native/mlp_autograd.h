@@ -1,12 +1,12 @@
-// All of the MLP operator but the two functions that compute, once for the compiled backends: argument checks,
-// autograd, double backward, Meta kernels and registration.
+// The MLP operator of all compiled backends, except the two functions that compute: argument checks, differentiable
+// formulae, Meta kernels, and the traits by which registration.h registers it.
 //
 //   mlp            what users call. Differentiable, twice too
 //   mlp_forward    (output, hidden)
 //   mlp_backward   the gradients that are wanted, in the order of the inputs
 //
-// Between forward and backward only `hidden` is kept besides the inputs: it says where relu let its argument through,
-// and is a factor of the gradient of the output weights, so that no product is made a second time.
+// Between forward and backward only `hidden` is kept besides the inputs. It shows where relu passed its argument on,
+// and it is a factor of the gradient of the output weights, so no product is made a second time.
 //
 // A backend includes this header in one source file, and defines the two functions that are declared first.
 #pragma once
@@ -16,22 +16,23 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/threshold_backward.h>
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/library.h>
 
 #include <array>
 #include <tuple>
 #include <vector>
 
 #include "arguments.h"
-#include "autocast.h"
-#include "autograd.h"
+#include "registration.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// For input, hidden_weights, hidden_bias, output_weights and output_bias: whether its gradient is wanted.
-using MlpWanted = WantedOf<5>;
+/// The inputs, in their order.
+namespace MlpInput {
+enum : size_t { input, hidden_weights, hidden_bias, output_weights, output_bias, count };
+}
+
+/// For each input: whether its gradient is wanted.
+using MlpWanted = WantedOf<MlpInput::count>;
 
 std::tuple<Tensor, Tensor> mlp_forward(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
                                        const Tensor& output_weights, const Tensor& output_bias);
@@ -79,29 +80,31 @@ inline void mlp_check_backward_arguments(const Tensor& grad_output, const Tensor
 // ---------------------------------------------------------------------------------------------------------------------
 // The formulae of spec/mlp.py, in differentiable operations
 
-/// Of a dense input: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
+/// The input is made dense first: in bfloat16 oneDNN's products read beyond the end of a row (torch 2.13).
 inline Tensor mlp_hidden(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias) {
   return at::addmm(hidden_bias, input.contiguous(), hidden_weights.t()).relu();
 }
 
 /// Whether any gradient is wanted that goes through relu: of input, hidden_weights or hidden_bias.
-inline bool mlp_wants_hidden(MlpWanted wanted) { return wanted[0] || wanted[1] || wanted[2]; }
+inline bool mlp_wants_hidden(MlpWanted wanted) {
+  return wanted[MlpInput::input] || wanted[MlpInput::hidden_weights] || wanted[MlpInput::hidden_bias];
+}
 
 /// The matrix products of the gradient, those that are wanted, each with a storage of its own. `d_z` may be undefined
-/// where nothing behind it is wanted.
+/// where no gradient that needs it is wanted.
 inline std::vector<Tensor> mlp_wanted_gradients(const Tensor& grad_output, const Tensor& d_z, const Tensor& hidden,
                                                 const Tensor& input, const Tensor& hidden_weights, MlpWanted wanted) {
   std::vector<Tensor> gradients;
-  if (wanted[0]) gradients.push_back(d_z.mm(hidden_weights));
-  if (wanted[1]) gradients.push_back(d_z.t().mm(input));
-  if (wanted[2]) gradients.push_back(d_z.sum(0));
-  if (wanted[3]) gradients.push_back(grad_output.t().mm(hidden));
-  if (wanted[4]) gradients.push_back(grad_output.sum(0));
+  if (wanted[MlpInput::input]) gradients.push_back(d_z.mm(hidden_weights));
+  if (wanted[MlpInput::hidden_weights]) gradients.push_back(d_z.t().mm(input));
+  if (wanted[MlpInput::hidden_bias]) gradients.push_back(d_z.sum(0));
+  if (wanted[MlpInput::output_weights]) gradients.push_back(grad_output.t().mm(hidden));
+  if (wanted[MlpInput::output_bias]) gradients.push_back(grad_output.sum(0));
   return gradients;
 }
 
-/// All that is wanted, from the hidden values. Double backward is autograd through this, given hidden values that
-/// autograd has followed instead of the saved ones.
+/// The wanted gradients, from the hidden values. Double backward is autograd through this function, with hidden values
+/// that autograd tracks in place of the saved ones.
 inline std::vector<Tensor> mlp_gradients(const Tensor& grad_output, const Tensor& hidden, const Tensor& input,
                                          const Tensor& hidden_weights, const Tensor& output_weights, MlpWanted wanted) {
   Tensor d_z;
@@ -125,122 +128,52 @@ inline std::vector<Tensor> mlp_backward_meta(const Tensor& grad_output, const Te
                                              const Tensor& hidden_weights, const Tensor& output_weights,
                                              MlpWanted wanted) {
   mlp_check_backward_arguments(grad_output, hidden, input, hidden_weights, output_weights);
-  const std::array<c10::SymIntArrayRef, 5> shapes = {input.sym_sizes(), hidden_weights.sym_sizes(),
-                                                     hidden_weights.sym_sizes().slice(0, 1), output_weights.sym_sizes(),
-                                                     output_weights.sym_sizes().slice(0, 1)};
+  const std::array<c10::SymIntArrayRef, MlpInput::count> shapes = {
+      input.sym_sizes(), hidden_weights.sym_sizes(), hidden_weights.sym_sizes().slice(0, 1), output_weights.sym_sizes(),
+      output_weights.sym_sizes().slice(0, 1)};
   return empty_gradients(shapes, wanted, input.options());
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Autograd
+// What registration.h needs to know
 
-inline const auto& mlp_forward_operator() {
-  static const auto op = find_operator<decltype(mlp_forward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::mlp_forward");
-  return op;
-}
+struct MlpTraits {
+  static constexpr const char* name = "mlp";
+  static constexpr const char* arguments =
+      "Tensor input, Tensor hidden_weights, Tensor hidden_bias, Tensor output_weights, Tensor output_bias";
+  static constexpr const char* outputs = "Tensor output";
+  static constexpr const char* kept = "Tensor hidden";
+  static constexpr const char* backward_arguments =
+      "Tensor grad_output, Tensor hidden, Tensor input, Tensor hidden_weights, Tensor output_weights";
+  static constexpr std::array inputs = {"input", "hidden_weights", "hidden_bias", "output_weights", "output_bias"};
+  using Signature = Tensor(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
+                           const Tensor& output_weights, const Tensor& output_bias);
+  static constexpr auto* forward = &mlp_forward;
+  static constexpr auto* backward = &mlp_backward;
+  static constexpr auto* forward_meta = &mlp_forward_meta;
+  static constexpr auto* backward_meta = &mlp_backward_meta;
+  static constexpr auto* autocast = &cast_to_lower;
+  static constexpr bool may_be_replaced = false;
 
-inline const auto& mlp_backward_operator() {
-  static const auto op = find_operator<decltype(mlp_backward)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::mlp_backward");
-  return op;
-}
-
-struct MlpFunction : torch::autograd::Function<MlpFunction> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& input, const Tensor& hidden_weights,
-                        const Tensor& hidden_bias, const Tensor& output_weights, const Tensor& output_bias) {
-    const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    const auto [output, hidden] =
-        mlp_forward_operator().call(input, hidden_weights, hidden_bias, output_weights, output_bias);
-    context->save_for_backward({input, hidden_weights, hidden_bias, output_weights, hidden});
-    return output;
+  static void save(AutogradContext* context, const std::tuple<Tensor, Tensor>& made, const Tensor& input,
+                   const Tensor& hidden_weights, const Tensor& hidden_bias, const Tensor& output_weights,
+                   const Tensor&) {
+    context->save_for_backward({input, hidden_weights, hidden_bias, output_weights, std::get<1>(made)});
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& cotangents) {
-    const torch::autograd::variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents, MlpWanted wanted,
+                                       bool differentiable) {
+    const variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &hidden_weights = saved[1], &hidden_bias = saved[2], &output_weights = saved[3];
     const Tensor &hidden = saved[4], &grad_output = cotangents[0];
-    const MlpWanted wanted = wanted_by<5>(context);
-
-    std::vector<Tensor> computed;
-    if (at::GradMode::is_enabled()) {  // create_graph=True
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    if (differentiable) {
       const Tensor tracked_hidden = mlp_hidden(input, hidden_weights, hidden_bias);
-      computed = mlp_gradients(grad_output, tracked_hidden, input, hidden_weights, output_weights, wanted);
-    } else {
-      const at::AutoDispatchBelowADInplaceOrView below_autograd;
-      computed = mlp_backward_operator().call(grad_output, hidden, input, hidden_weights, output_weights, wanted);
+      return mlp_gradients(grad_output, tracked_hidden, input, hidden_weights, output_weights, wanted);
     }
-    return in_places(computed, wanted);
+    return backward_operator<MlpTraits>().call(grad_output, hidden, input, hidden_weights, output_weights, wanted);
   }
 };
 
-/// mlp below autograd.
-inline Tensor mlp(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
-                  const Tensor& output_weights, const Tensor& output_bias) {
-  return std::get<0>(mlp_forward_operator().call(input, hidden_weights, hidden_bias, output_weights, output_bias));
-}
-
-inline Tensor mlp_autograd(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
-                           const Tensor& output_weights, const Tensor& output_bias) {
-  check_plain("mlp", {{"input", input},
-                      {"hidden_weights", hidden_weights},
-                      {"hidden_bias", hidden_bias},
-                      {"output_weights", output_weights},
-                      {"output_bias", output_bias}});
-  if (is_tracked(input) || is_tracked(hidden_weights) || is_tracked(hidden_bias) || is_tracked(output_weights) ||
-      is_tracked(output_bias)) {
-    return MlpFunction::apply(input, hidden_weights, hidden_bias, output_weights, output_bias);
-  }
-  const at::AutoDispatchBelowADInplaceOrView below_autograd;
-  return mlp(input, hidden_weights, hidden_bias, output_weights, output_bias);
-}
-
-/// mlp under autocast: in the dtype of autocast, as spec/mlp.py has it.
-template <c10::DeviceType device>
-Tensor mlp_autocast(const Tensor& input, const Tensor& hidden_weights, const Tensor& hidden_bias,
-                    const Tensor& output_weights, const Tensor& output_bias) {
-  static const auto op = find_operator<decltype(mlp)>(C10_STRINGIZE(OPERATOR_NAMESPACE) "::mlp");
-  const AutocastOff off = cast_to_lower(device);
-  return op.call(off.cast(input), off.cast(hidden_weights), off.cast(hidden_bias), off.cast(output_weights),
-                 off.cast(output_bias));
-}
-
-TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) {
-  m.def(
-      "mlp(Tensor input, Tensor hidden_weights, Tensor hidden_bias, Tensor output_weights, Tensor output_bias) -> "
-      "Tensor output",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "mlp_forward(Tensor input, Tensor hidden_weights, Tensor hidden_bias, Tensor output_weights, "
-      "Tensor output_bias) -> (Tensor output, Tensor hidden)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "mlp_backward(Tensor grad_output, Tensor hidden, Tensor input, Tensor hidden_weights, Tensor output_weights, "
-      "bool[5] wanted) -> Tensor[]",
-      {at::Tag::pt2_compliant_tag});
-}
-
-// For every device and layout, so that a wrong one meets our checks, which name the argument.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, CompositeExplicitAutograd, m) {
-  m.impl("mlp", &mlp);
-  m.impl("mlp_forward", &mlp_forward);
-  m.impl("mlp_backward", &mlp_backward);
-}
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCPU, m) { m.impl("mlp", &mlp_autocast<c10::DeviceType::CPU>); }
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, AutocastCUDA, m) { m.impl("mlp", &mlp_autocast<c10::DeviceType::CUDA>); }
-
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Meta, m) {
-  m.impl("mlp_forward", &mlp_forward_meta);
-  m.impl("mlp_backward", &mlp_backward_meta);
-}
-
-// The parts are not differentiable by themselves: to backpropagate through them raises.
-TORCH_LIBRARY_IMPL(OPERATOR_NAMESPACE, Autograd, m) {
-  m.impl("mlp", &mlp_autograd);
-  m.impl("mlp_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("mlp_backward", torch::autograd::autogradNotImplementedFallback());
-}
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { register_operator<MlpTraits>(m); }
 
 }  // namespace OPERATOR_NAMESPACE

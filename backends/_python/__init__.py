@@ -1,1 +1,1 @@
-"""What backends in Python share: argument checks that no contract's symbols can state, and torch.func."""
+"""What backends share in Python: argument checks that the symbols of a contract cannot state, and torch.func."""

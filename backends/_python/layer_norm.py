@@ -1,4 +1,4 @@
-"""Argument checks of layer_norm: its ranks are the caller's, so they are checked against each other."""
+"""Argument checks of layer_norm: the caller chooses the ranks, so shapes are checked against each other."""
 
 from __future__ import annotations
 

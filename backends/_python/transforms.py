@@ -1,11 +1,11 @@
-"""torch.func for operators in C++: what is called in their place while a transform of functorch is active.
+"""torch.func for operators in C++: the functions that replace them while a transform of functorch is active.
 
 PyTorch has no functorch rule for a C++ autograd function. It has one for a torch.autograd.Function with a separate
-setup_context and a rule for vmap, so such a Function is put around the operator's own forward and backward, which are
-operators too: under a transform the kernels are the same, and only what leads to them is Python.
+setup_context and a rule for vmap. Such a Function wraps the operator's forward and backward, which are operators too:
+under a transform the kernels are the same, and only the code that calls them is Python.
 
-vmap calls the kernels once a sample: they know one batch. The gradient is one of the first order. Whoever
-differentiates it again under torch.func is refused, and never answered wrongly.
+vmap calls the kernels once for each sample, since they take one batch. Gradients are of the first order: a second
+differentiation under torch.func raises, and never returns a wrong result.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ def layer_norm(ops: Any) -> Callable[..., Any]:
 
 
 def _transformable(forward: Callable[..., Sequence[Tensor]], backward: Backward, outputs: int) -> Callable[..., Any]:
-    """A function that every transform takes. The first `outputs` tensors of `forward` are its, the rest backward's.
+    """A function that every transform supports. It returns the first `outputs` tensors of `forward`.
 
-    An input may be None, and has no gradient then: `backward` returns those of the others.
+    The other tensors of `forward` are for backward. An input may be None; `backward` returns the gradients of the
+    others.
     """
 
     class Gradient(torch.autograd.Function):
@@ -153,7 +154,7 @@ def _transformable(forward: Callable[..., Sequence[Tensor]], backward: Backward,
 def _each_sample(
     function: type[torch.autograd.Function], count: int, in_dims: Sequence[int | None], arguments: Sequence[Any]
 ) -> tuple[tuple[Tensor, ...], int]:
-    """The function of each sample, stacked in front: a rule for vmap."""
+    """A rule for vmap: the results of each sample, stacked along a new first dimension."""
     samples = [
         function.apply(*(x if d is None else x.select(d, k) for x, d in zip(arguments, in_dims, strict=True)))  # type: ignore[no-untyped-call]
         for k in range(count)

@@ -1,8 +1,8 @@
 """LLTM with its pointwise part in one vectorised pass over memory on the CPU; matrix products by PyTorch.
 
-What a user of the CPU gains over the ATen operations of `aten_cpp`: no intermediate tensor is written and read again,
-and exp and tanh are polynomials that the compiler turns into vector instructions. Over a sequence, a step is a product
-and a pass, both into memory that is there already.
+The advantage over the ATen operations of `aten_cpp`: no intermediate tensor is written and read again, and exp and tanh
+are polynomials that the compiler turns into vector instructions. Over a sequence, a step is a product and a pass, and
+both write to memory that is allocated before the first step.
 """
 
 from backends.base import CPU, Backend

@@ -1,6 +1,6 @@
 """The operators as CUDA kernels over packed accessors, with matrix products by PyTorch and C++ autograd around them.
 
-Packed accessors, which carry strides to the device. Any layout is read where it lies; no load is wider than an element.
+Packed accessors carry strides to the device: any layout is read without a copy, and no load is wider than an element.
 `cuda_raw_pointer` and `cuda_accessor` differ in addressing only: compare the two folders.
 """
 

@@ -1,7 +1,7 @@
-"""The operators as CUDA kernels that are written for speed: what the teaching backends leave plain is fused here.
+"""The operators as CUDA kernels that are written for speed: they fuse what the teaching backends keep separate.
 
-One kernel for a whole cell where its products are small, one for all steps of a sequence, one pass over the rows of a
-LayerNorm; products that fill a GPU are PyTorch's, in the form in which its library is fastest.
+One kernel computes a whole cell where its products are small, one all steps of a sequence, and one reads each row of a
+LayerNorm once. PyTorch computes the products that fill a GPU, in the form in which its library is fastest.
 """
 
 from backends.base import CUDA, CUDA_EMULATED, Backend
@@ -10,6 +10,6 @@ BACKEND = Backend(
     summary="CUDA kernels written for speed, C++ autograd",
     devices=(CUDA, CUDA_EMULATED),
     absent={
-        "mlp": "its products are all but nothing of it, and what would be fused with them is an addition and a max"
+        "mlp": "nearly all of its time is in its products, and only an addition and a maximum could be fused with them"
     },
 )

@@ -1,4 +1,4 @@
-"""LLTM over a sequence, all steps in one CUDA kernel; see csrc/lltm_sequence.cpp."""
+"""LLTM over a sequence, all steps in one CUDA kernel where it can hold the weights; see csrc/lltm_sequence.cpp."""
 
 from pathlib import Path
 
@@ -6,13 +6,11 @@ from backends._python import transforms
 from backends.base import NATIVE, SHARED_CUDA, CompiledOperator
 
 CSRC = Path(__file__).parent / "csrc"
-#: For states that are too wide for one kernel: the kernels of the cell.
-RAW_POINTER = Path(__file__).parent.parent / "cuda_raw_pointer" / "csrc"
 
 IMPLEMENTATION = CompiledOperator(
     operator="lltm_sequence",
     namespace="cuda_fused",
-    sources=(CSRC / "lltm_sequence.cu", RAW_POINTER / "lltm.cu", CSRC / "lltm_sequence.cpp"),
-    include_dirs=(CSRC, SHARED_CUDA, NATIVE, RAW_POINTER),
+    sources=(CSRC / "lltm_sequence.cu", CSRC / "lltm.cu", CSRC / "lltm_sequence.cpp"),
+    include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.lltm_sequence,
 )

@@ -1,7 +1,7 @@
 """The operators as CUDA kernels over raw pointers, with matrix products by PyTorch and C++ autograd around them.
 
-Raw pointers to contiguous memory, 16 bytes a load where size and alignment allow it; what is not contiguous is
-copied first.
+The pointers are to contiguous memory, and a load is 16 bytes where size and alignment allow it. What is not contiguous
+is copied first.
 `cuda_raw_pointer` and `cuda_accessor` differ in addressing only: compare the two folders.
 """
 

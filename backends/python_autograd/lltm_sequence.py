@@ -16,7 +16,7 @@ def lltm_sequence(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: 
     """(h, c_T), of shapes (steps, batch, state_size) and (batch, state_size)."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)
     state_size = h0.shape[1]
-    # Dense, as oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
+    # Made dense, since oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
     of_h, of_input = weights[:, :state_size].contiguous(), weights[:, state_size:].contiguous()
     from_input = F.linear(input.contiguous(), of_input, bias)  # (steps, batch, 3*state_size)
     h, cell, states = h0.contiguous(), c0.clone(), []
@@ -25,7 +25,7 @@ def lltm_sequence(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: 
         cell = cell + F.elu(candidate) * torch.sigmoid(input_gate)
         h = torch.tanh(cell) * torch.sigmoid(output_gate)
         states.append(h)
-    # Of no steps, an empty tensor: it too belongs to the graph of all that it would have been made of.
+    # Without steps, h is an empty tensor. It still belongs to the graph of the inputs.
     return torch.stack(states) if states else from_input[..., :state_size] + h0, cell
 
 

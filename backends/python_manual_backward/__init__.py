@@ -1,4 +1,4 @@
-"""The backward pass written by hand in Python: what a compiled extension does, with nothing to compile."""
+"""The backward pass written by hand in Python, as in a compiled extension, but without a compiler."""
 
 import torch
 

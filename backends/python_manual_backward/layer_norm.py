@@ -1,8 +1,8 @@
 """LayerNorm as a torch.autograd.Function with a closed-form backward.
 
-Backward reads the inputs, and the mean and rstd of each row. These two are made by forward and have no history, so a
-second differentiation would silently take them for constants: they are outputs of the Function, which the wrapper
-`layer_norm` hides, and what the second differentiation finds out about them comes back as grad_mean and grad_rstd.
+Backward reads the inputs, and the mean and rstd of each row. If forward only saved these two, they would have no
+history, and a second differentiation would silently treat them as constants. So they are outputs of the Function, which
+the wrapper `layer_norm` hides, and the second differentiation passes their gradients as grad_mean and grad_rstd.
 
 Half types are normalised in float32, mean and rstd stay in float32, and each result is rounded once.
 """
@@ -63,7 +63,7 @@ class LayerNormFunction(torch.autograd.Function):
         if wants_input:
             h = g if weight is None else g * weight
             d_input = rstd * (h - h.mean(dims, keepdim=True) - xhat * (h * xhat).mean(dims, keepdim=True))
-            # d mean / dx = 1/N, d rstd / dx = -rstd^3 (x - mean) / N: zero but in a second differentiation.
+            # d mean / dx = 1/N, d rstd / dx = -rstd^3 (x - mean) / N: zero except in a second differentiation.
             count = input[(0,) * len(rows)].numel() if input.numel() else 1
             d_input = (d_input + (grad_mean - grad_rstd * rstd**3 * centred) / count).to(input.dtype)
         if wants_weight:
@@ -74,7 +74,7 @@ class LayerNormFunction(torch.autograd.Function):
 
 
 def _summed(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The sum over `dims`: none of them, where the whole input is one row."""
+    """The sum over `dims`, which is empty where the whole input is one row."""
     return tensor.sum(dims) if dims else tensor
 
 

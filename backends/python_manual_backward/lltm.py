@@ -1,10 +1,10 @@
 """LLTM as a torch.autograd.Function with a closed-form backward.
 
-Backward reads the inputs and `gates`, the one step of forward that is dear to compute again: the rest is elementwise.
-A tensor that forward makes and merely saves has no history, so that a second differentiation would silently take it
-for a constant. `gates` is therefore an output of the Function, which the wrapper `lltm` hides: a saved output belongs
-to the graph, and what the second differentiation finds out about it comes back as `grad_gates`. Everything else in
-backward is differentiable torch on saved inputs, so it can be differentiated to any order.
+Backward reads the inputs and `gates`, the only step of forward that is expensive to compute again: the rest is
+elementwise. A tensor that forward only saves has no history, so a second differentiation would silently treat it as a
+constant. `gates` is therefore an output of the Function, which the wrapper `lltm` hides: a saved output belongs to the
+graph, and the second differentiation passes its gradient as `grad_gates`. Everything else in backward is differentiable
+torch on saved inputs, so it can be differentiated to any order.
 
 float16 and bfloat16 go through the elementwise part in float32, and are rounded once at its end.
 """

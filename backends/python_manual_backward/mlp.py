@@ -1,11 +1,10 @@
 """MLP as a torch.autograd.Function with a closed-form backward.
 
-Backward reads the inputs and `hidden`, from which alone it can tell where relu let its argument through: the
-pre-activations are not kept. A tensor that forward makes and merely saves has no history, so that a second
-differentiation would silently take it for a constant. `hidden` is therefore an output of the Function, which the
-wrapper `mlp` hides: a saved output belongs to the graph, and what the second differentiation finds out about it comes
-back as `grad_hidden`. Everything else in backward is differentiable torch on saved inputs, so it can be differentiated
-to any order.
+Backward reads the inputs and `hidden`, which shows where relu passed its argument on: the pre-activations are not kept.
+A tensor that forward only saves has no history, so a second differentiation would silently treat it as a constant.
+`hidden` is therefore an output of the Function, which the wrapper `mlp` hides: a saved output belongs to the graph, and
+the second differentiation passes its gradient as `grad_hidden`. Everything else in backward is differentiable torch on
+saved inputs, so it can be differentiated to any order.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class MLPFunction(torch.autograd.Function):
     def forward(
         input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
     ) -> tuple[Tensor, Tensor]:
-        # Dense, as oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
+        # Made dense, since oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
         hidden = F.relu(F.linear(input.contiguous(), hidden_weights, hidden_bias))  # (batch, hidden_size)
         return F.linear(hidden, output_weights, output_bias), hidden
 
@@ -48,7 +47,7 @@ class MLPFunction(torch.autograd.Function):
             ctx.needs_input_grad
         )
         d_hidden = grad_output @ output_weights + grad_hidden
-        # A selection and not a product with a mask: where d_hidden has overflown, inf * 0 would be NaN.
+        # It selects: a product with a mask would be inf * 0 = NaN where d_hidden has overflowed.
         d_z = torch.where(hidden > 0, d_hidden, torch.zeros_like(d_hidden))
         return (
             d_z @ hidden_weights if wants_input else None,

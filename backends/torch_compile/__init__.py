@@ -1,7 +1,7 @@
-"""The contract's own forward under torch.compile: what a user gets for one line, and what a fused kernel must beat.
+"""The contract's own forward under torch.compile: one line for a user, and what a fused kernel must beat.
 
-Dynamo compiles a variant for each kind of call, dtypes, layouts, wanted gradients and sizes of 0 and 1, which takes
-seconds on CUDA and most of a minute on the CPU. A whole run of the suite asks for hundreds of kinds.
+Dynamo compiles a variant for each combination of dtypes, layouts, wanted gradients and sizes of 0 and 1. That takes
+seconds on CUDA and most of a minute on the CPU for each variant, and a whole run of the suite needs hundreds.
 """
 
 import torch

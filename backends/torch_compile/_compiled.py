@@ -1,4 +1,4 @@
-"""A reference under torch.compile, as a function that checks nothing: the operator's file does that, outside of it."""
+"""A reference under torch.compile. It checks nothing: the operator's file checks arguments outside of it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ VARIANTS = 1024
 
 @cache
 def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """`reference`, compiled at its first call and anew for each kind of call, whole or not at all."""
+    """`reference`, compiled as one graph at its first call and again for each kind of call."""
     configuration = torch._dynamo.config
     configuration.recompile_limit = max(configuration.recompile_limit, VARIANTS)
     configuration.accumulated_recompile_limit = max(configuration.accumulated_recompile_limit, 4 * VARIANTS)
-    # A compiled backward gives its saved tensors away by default, and raises where the graph is to be retained.
+    # By default a compiled backward reuses the memory of saved tensors, and raises with retain_graph=True.
     torch._functorch.config.donated_buffer = False
     function: Callable[..., Any] = torch.compile(reference, fullgraph=True, dynamic=True)
 
     def call(*tensors: Tensor) -> Any:
-        # What is compiled would run on memory that a fake tensor does not have, and on CUDA end the context.
+        # Compiled code would access memory that a fake tensor does not have; on CUDA that ends the context.
         fake = any(isinstance(tensor, FakeTensor) for tensor in tensors)
         return reference(*tensors) if fake else function(*tensors)
 

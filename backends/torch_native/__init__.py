@@ -1,4 +1,4 @@
-"""PyTorch's own operators, which a user would otherwise pick, behind the contract's argument checks."""
+"""PyTorch's own operators, the usual choice of a user, behind the contract's argument checks."""
 
 import torch
 

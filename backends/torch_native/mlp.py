@@ -16,7 +16,7 @@ def mlp(
 ) -> Tensor:
     """The output, (batch, output_size)."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    # Dense, as oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
+    # Made dense, since oneDNN's products in bfloat16 read beyond the end of a row (torch 2.13).
     hidden = F.relu(F.linear(input.contiguous(), hidden_weights, hidden_bias))
     return F.linear(hidden, output_weights, output_bias)
 

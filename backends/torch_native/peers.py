@@ -1,4 +1,4 @@
-"""PyTorch's own recurrent networks, timed beside LLTM: other mathematics, with a gate more, by its own routines."""
+"""PyTorch's own recurrent networks, timed beside LLTM: their mathematics has one more gate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _cell(input: Tensor, old_h: Tensor, old_cell: Tensor, *parameters: Tensor) -
 
 def _network_leaves(inputs: _Tensors) -> _Tensors:
     input, _, _, h0, c0 = inputs
-    # The parameters lie in one chunk, as cuDNN wants them; detached, they still do.
+    # The parameters are in one block of memory, as cuDNN needs them. Detached ones still are.
     network = torch.nn.LSTM(input.shape[2], h0.shape[1], device=input.device, dtype=input.dtype)
     return input, h0, c0, *(parameter.detach() for parameter in network.parameters())
 

@@ -1,7 +1,7 @@
 """Fused kernels in Triton, with matrix products by PyTorch: one source for the GPU and for Triton's interpreter.
 
 On the device `cuda` Triton compiles the kernels, on `cpu` its interpreter runs the same functions over numpy arrays:
-what is judged there is the arithmetic and the indexing, not Triton's compiler. Triton is an optional dependency.
+a run there judges the arithmetic and the indexing, not Triton's compiler. Triton is an optional dependency.
 """
 
 import torch

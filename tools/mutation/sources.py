@@ -58,7 +58,7 @@ SOURCES = (
     Source("python_manual_backward/lltm.py", 36, ("python-manual-backward",)),
     Source("_cuda/lltm_math.h", 24, ("cuda-accessor", "cuda-raw-pointer"), (".cu",)),
     Source("_cuda/launch.h", 16, ("cuda-accessor", "cuda-raw-pointer"), (".cu",)),
-    Source("cuda_raw_pointer/csrc/addressing.h", 10, ("cuda-raw-pointer",), (".cu",)),
+    Source("_cuda/vectors.h", 10, ("cuda-raw-pointer",), (".cu",)),
     Source("cuda_raw_pointer/csrc/lltm.cu", 26, ("cuda-raw-pointer",), (".cu",)),
     Source("cuda_accessor/csrc/lltm.cu", 22, ("cuda-accessor",), (".cu",)),
     Source("cuda_accessor/csrc/addressing.h", 7, ("cuda-accessor",), (".cu",)),
@@ -69,7 +69,8 @@ SOURCES = (
     Source("_cuda/operator.h", 3, ("cuda-raw-pointer", "cuda-accessor"), (".cpp",)),
     Source("_native/arguments.h", 4, ("aten-cpp",), (".cpp",)),
     Source("_native/autograd.h", 4, ("aten-cpp",), (".cpp",)),
-    Source("_native/lltm_autograd.h", 13, ("aten-cpp", "cuda-raw-pointer"), (".cpp",)),
+    Source("_native/registration.h", 6, ("aten-cpp",), (".cpp",)),
+    Source("_native/lltm_autograd.h", 10, ("aten-cpp", "cuda-raw-pointer"), (".cpp",)),
     Source("aten_cpp/csrc/lltm.cpp", 6, ("aten-cpp",), (".cpp",)),
 )
 
@@ -185,7 +186,7 @@ class Workshop:
     @staticmethod
     def _text_files(plan: build.SamplingPlan) -> list[Path]:
         sources = [step.source for step in plan.steps if step.source.suffix == ".cpp"]
-        native = ("arguments.h", "autograd.h", "lltm_autograd.h")
+        native = ("arguments.h", "autograd.h", "registration.h", "lltm_autograd.h")
         headers = [*(f"_native/{name}" for name in native), "_cuda/lltm_operator.h", "_cuda/operator.h"]
         return [*sources, *(BACKENDS / name for name in headers)]
 

@@ -1,7 +1,15 @@
-// LayerNorm in ATen operations: what one would write in Python, but in C++ and with the gradient written by hand.
-// The header has the operator around it.
+// LayerNorm in ATen operations.
 //
-// Runs wherever ATen does: there is one kernel for every device, none of it our own.
+// Reading order:
+//   1. spec/layer_norm.py             the mathematics, with the names that are used here
+//   2. layer_norm.cpp                 this file: forward and backward
+//   3. _native/layer_norm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   4. _native/arguments.h            the checks of arguments and their messages
+//   5. _native/registration.h         autograd, autocast, Meta kernels and registration, for every operator
+//
+// The operations are those that one would write in Python. The gradient is written by hand.
+//
+// Each operation is a kernel of ATen, so this runs on every device that ATen supports.
 #include "layer_norm_autograd.h"
 
 namespace OPERATOR_NAMESPACE {

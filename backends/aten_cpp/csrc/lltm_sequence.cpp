@@ -1,6 +1,15 @@
-// LLTM over a sequence in ATen operations: lltm_sequence_autograd.h, whose differentiable formulae are all there is.
+// LLTM over a sequence in ATen operations.
 //
-// Runs wherever ATen does: there is one kernel for every device, none of it our own.
+// Reading order:
+//   1. spec/lltm_sequence.py             the mathematics, with the names that are used here
+//   2. lltm_sequence.cpp                 this file: forward and backward
+//   3. _native/lltm_sequence_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   4. _native/arguments.h               the checks of arguments and their messages
+//   5. _native/registration.h            autograd, autocast, Meta kernels and registration, for every operator
+//
+// Forward and backward are the differentiable formulae of lltm_sequence_autograd.h: nothing is left to add.
+//
+// Each operation is a kernel of ATen, so this runs on every device that ATen supports.
 #include "lltm_sequence_autograd.h"
 
 namespace OPERATOR_NAMESPACE {

@@ -1,14 +1,14 @@
-// One row of the LLTM cell and of its gradient, in one pass over memory: nothing is written but the results.
+// One row of the LLTM cell and of its gradient, in one pass over memory that writes only the results.
 //
-// Names and order of operations are those of spec/lltm.py. `scalar` is what memory holds and `real` what is computed
-// with: float for half types, otherwise the same.
+// Names and order of operations are those of spec/lltm.py. `scalar` is the type in memory and `real` the type of the
+// arithmetic: float for half types, otherwise the same.
 #pragma once
 
 #include <cstdint>
 
 #include "vector_math.h"
 
-// The same row, compiled for AVX-512, AVX2 and plain x86-64; the loader takes what the processor has.
+// Each function is compiled for AVX-512, AVX2 and plain x86-64; the loader picks the version for the processor.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -23,7 +23,7 @@ INLINED real sigmoid(real z) {
   return real(1) / (real(1) + vector_exp(-z));
 }
 
-/// min(z, 0), in which a NaN stays one.
+/// min(z, 0); a NaN stays a NaN.
 template <typename real>
 INLINED real negative_part(real z) {
   return z > real(0) ? real(0) : z;
@@ -49,7 +49,7 @@ INLINED void forward_row(const scalar* __restrict gates, const scalar* __restric
   }
 }
 
-/// grad_h, grad_cell (H) to d_gates (3H), d_old_cell (H): a row of each. The activations are computed anew.
+/// grad_h, grad_cell (H) to d_gates (3H), d_old_cell (H): a row of each. The activations are computed again.
 template <typename scalar, typename real>
 INLINED void backward_row(const scalar* __restrict gates, const scalar* __restrict old_cell,
                           const scalar* __restrict grad_h, const scalar* __restrict grad_cell,

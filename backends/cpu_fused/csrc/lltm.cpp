@@ -3,7 +3,7 @@
 
 #include "passes.h"
 
-// What the CUDA backends share is also made for kernels that run on CPU tensors, as theirs do when they are emulated.
+// The headers that the CUDA backends share also serve kernels that run on CPU tensors, as emulated kernels do.
 #define CUDA_EMULATED
 #include "lltm_operator.h"
 

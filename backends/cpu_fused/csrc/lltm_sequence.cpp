@@ -1,7 +1,7 @@
 // LLTM over a sequence on the CPU: lltm_sequence_operator.h with one product and one pass over rows for each step.
 //
-// No step allocates or joins anything: its product is added to its gates where they lie, and its pass writes
-// the state and the cell where the next step reads them.
+// No step allocates or copies anything: it adds its product to its gates in place, and its pass writes the state and
+// the cell where the next step reads them.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty_like.h>
@@ -9,7 +9,7 @@
 
 #include "passes.h"
 
-// What the CUDA backends share is also made for kernels that run on CPU tensors, as theirs do when they are emulated.
+// The headers that the CUDA backends share also serve kernels that run on CPU tensors, as emulated kernels do.
 #define CUDA_EMULATED
 #include "lltm_sequence_operator.h"
 
@@ -18,8 +18,8 @@ namespace OPERATOR_NAMESPACE {
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
                         const Tensor& cells, const Tensor& c_T) {
   const int64_t steps = h.size(0), batch = h.size(1), state_size = h.size(2);
-  // Few rows times weights that lie the other way round take 1.6 times as long. To transpose them costs what four steps
-  // save.
+  // A product of few rows with weights in the other layout takes 1.6 times as long. The time to transpose them is saved
+  // by four steps.
   const Tensor transposed = of_h.t().contiguous();
   Tensor state = h0, cell = cells.select(0, 0);
   cell.copy_(c0);

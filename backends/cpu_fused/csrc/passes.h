@@ -1,6 +1,7 @@
 // The pointwise part of the LLTM cell, forward and backward: one pass over rows, which threads share.
 //
-// All is contiguous: gates and d_gates are (rows, 3H), everything else (rows, H). `grain` says who shares the rows.
+// Everything is contiguous: gates and d_gates are (rows, 3H), all others (rows, H). `grain` is the number of elements
+// that a thread takes at least.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -12,8 +13,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-// Function multiversioning knows no templates: a function for each dtype. Its resolvers are visible to other libraries,
-// whatever the flags say, unless the function is its file's own.
+// Function multiversioning does not support templates, so there is a function for each dtype. Its resolvers are visible
+// to other libraries, whatever the flags are, unless the function is local to its file.
 namespace {
 
 #define DEFINE_ROWS(scalar, real)                                                                             \
@@ -37,8 +38,8 @@ DEFINE_ROWS(c10::BFloat16, float)
 
 #undef DEFINE_ROWS
 
-/// Elements below which a second thread costs more than it saves: one that has to be woken, and one that has just done
-/// its part of a product and waits for more.
+/// The number of elements below which a second thread costs more time than it saves: kAsleep for a thread that has to
+/// be woken, kAwake for one that has just computed its part of a product and waits for more work.
 constexpr int64_t kAsleep = 8192, kAwake = 1024;
 
 inline int64_t rows_of(int64_t grain, int64_t H) { return std::max<int64_t>(1, grain / H); }

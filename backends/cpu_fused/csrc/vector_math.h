@@ -1,7 +1,7 @@
 // exp, tanh and expm1 without branches or calls, so that a compiler turns a loop over them into vector instructions.
 //
-// After Cephes (S. L. Moshier, "Methods and Programs for Mathematical Functions"), wrong by 2.5 units in the last
-// place at most. NaN and infinities come out as they should.
+// After Cephes (S. L. Moshier, "Methods and Programs for Mathematical Functions"). The error is at most 2.5 units in
+// the last place. NaN and infinities give the right results.
 #pragma once
 
 #include <cmath>
@@ -95,14 +95,14 @@ INLINED double vector_tanh(double x) {
   q = q * z + 2.23548839060100448583E3;
   q = q * z + 4.84406305325125486048E3;
   const bool is_near_zero = std::fabs(x) < 0.625;
-  // Both are a quotient and a sum: the slow division is made once.
+  // Both cases are a quotient and a sum, so the slow division is made once.
   const double numerator = is_near_zero ? p * z * x : -2.0;
   const double denominator = is_near_zero ? q : vector_exp(2.0 * std::fabs(x)) + 1.0;
   const double quotient = numerator / denominator;
   return is_near_zero ? quotient + x : std::copysign(1.0 + quotient, x);
 }
 
-/// e^x - 1 for x <= 0, by 2t / (1 - t) with t = tanh(x/2), which cancels nowhere.
+/// e^x - 1 for x <= 0, by 2t / (1 - t) with t = tanh(x/2): there is no cancellation.
 template <typename real>
 INLINED real vector_expm1(real x) {
   const real t = vector_tanh(real(0.5) * x);

@@ -1,5 +1,5 @@
-// Matrices with strides, read and written through PyTorch's packed accessors: `matrix[row][column]`, whatever the
-// layout, transposed, sliced or expanded (stride 0). Nothing has to be copied first.
+// Matrices with strides, read and written through PyTorch's packed accessors: `matrix[row][column]` for any layout,
+// transposed, sliced or expanded (stride 0). Nothing has to be copied first.
 #pragma once
 
 #include <algorithm>  // TensorAccessor.h uses std::copy without it
@@ -10,13 +10,13 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// A matrix of which the dtype is known elsewhere. `data_t` is void, or const void for an input.
+/// A matrix without its dtype, which is passed separately. `data_t` is void, or const void for an input.
 template <typename data_t>
 struct Matrix {
   data_t* data;
   std::array<int64_t, 2> sizes, strides;
 
-  /// Offset of the last element. No index into a matrix that is not empty passes it, since strides are not negative.
+  /// Offset of the last element. Strides are not negative, so no index into a matrix that is not empty exceeds it.
   int64_t largest_offset() const { return (sizes[0] - 1) * strides[0] + (sizes[1] - 1) * strides[1]; }
 };
 

@@ -1,6 +1,6 @@
 // LayerNorm over packed accessors: layer_norm_passes.h with the kernels of layer_norm.cu.
 //
-// The kernels take any strides, so nothing is copied that has the strides of a matrix.
+// The kernels take any strides, so a tensor that can be viewed as a matrix is not copied.
 #include "layer_norm.h"
 
 #include "layer_norm_passes.h"

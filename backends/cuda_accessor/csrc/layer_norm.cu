@@ -1,10 +1,24 @@
 // LayerNorm over packed accessors: the rows forward and backward, and the sums over rows.
 //
+// Reading order:
+//    1. spec/layer_norm.py             the mathematics, with the names that are used here
+//    2. layer_norm.cu                  this file: three kernels, and their launches, which layer_norm.h declares
+//    3. _cuda/layer_norm_math.h        the arithmetic of one element, and the sum over a row
+//    4. addressing.h                   matrices with strides, and the accessors made of them
+//    5. _cuda/launch.h                 the instance for a dtype and an index type, the grid, the check of a launch
+//    6. layer_norm.cpp                 from tensors to matrices, by matrix.h
+//    7. _cuda/layer_norm_passes.h      backward as a pass over rows and one over columns
+//    8. _cuda/layer_norm_operator.h    what is allocated; tensors of any rank as matrices
+//    9. _native/layer_norm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   10. _native/registration.h         autograd, autocast, Meta kernels and registration, for every operator
+//
+// Compare it with _cuda/layer_norm_kernels.h, which cuda_raw_pointer uses: only the addressing differs.
+//
 // Matrices are (rows, columns) with any strides. Rows: `threads` neighbouring threads work on one (layer_norm_math.h)
 // and take neighbouring elements in turn: where a row is contiguous, loads and stores are coalesced. Forward reads a
-// row three times, for its mean, its variance and its output; but for the first time from the cache. Sums over rows: a
-// thread has one column of one part of the rows, so neighbouring threads read neighbouring elements; the parts are
-// added up afterwards, in the same order each time.
+// row three times, for its mean, its variance and its output; the second and third time from the cache. Sums over rows:
+// a thread has one column of one part of the rows, so neighbouring threads read neighbouring elements. Another
+// operation adds up the parts, in the same order each time.
 #include "addressing.h"
 #include "launch.h"
 #include "layer_norm.h"
@@ -12,7 +26,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Element `column` of what may have no data; `otherwise` then.
+/// Element `column`, or `otherwise` where there is no data.
 template <typename real, typename accessor_t, typename index_t>
 __device__ real element_or(const accessor_t& row, index_t column, real otherwise) {
   return row.data() == nullptr ? otherwise : static_cast<real>(row[0][column]);
@@ -30,7 +44,7 @@ __global__ void layer_norm_forward_kernel(index_t rows, index_t columns, int thr
   const index_t rows_at_once = static_cast<index_t>(blockDim.x) / threads;
   const index_t own_row = static_cast<index_t>(threadIdx.x) / threads;
   const index_t begin = static_cast<index_t>(threadIdx.x) % threads;
-  // All threads of a block go round equally often: row_sum needs every one of them.
+  // All threads of a block make the same number of rounds: row_sum needs every one of them.
   for (index_t first = blockIdx.x * rows_at_once; first < rows; first += gridDim.x * rows_at_once) {
     const index_t row = first + own_row;
     const index_t end = row < rows ? columns : 0;

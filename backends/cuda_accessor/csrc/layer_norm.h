@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels, free of PyTorch's tensors and of CUDA: layer_norm.cu defines them, layer_norm.cpp
-// calls them.
+// Launchers of the LayerNorm kernels, declared without PyTorch's tensors and CUDA: layer_norm.cu defines them,
+// layer_norm.cpp calls them.
 //
 // Matrices of `dtype`: (rows, columns), weight and bias (1, columns) or without data, all with any strides. mean and
 // rstd are (1, rows), d_weight and d_bias (parts, columns), in float for half types and in `dtype` otherwise. Nothing

@@ -1,11 +1,24 @@
 // The element-wise part of the LLTM cell, forward and backward, over packed accessors.
 //
+// Reading order:
+//   1. spec/lltm.py             the mathematics, with the names that are used here
+//   2. lltm.cu                  this file: two kernels, and their launches, which lltm.h declares
+//   3. _cuda/lltm_math.h        the arithmetic of one element
+//   4. addressing.h             matrices with strides, and the accessors made of them
+//   5. _cuda/launch.h           the instance for a dtype and an index type, the grid, the check of a launch
+//   6. lltm.cpp                 from tensors to matrices, by matrix.h
+//   7. _cuda/lltm_operator.h    the matrix products around the kernels
+//   8. _native/lltm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   9. _native/registration.h   autograd, autocast, Meta kernels and registration, for every operator
+//
+// Compare it with cuda_raw_pointer/csrc/lltm.cu: only the addressing differs.
+//
 // gates and d_gates are (batch, 3*state_size): a row holds in_gate, out_gate and candidate_gate, state_size each. All
-// other matrices are (batch, state_size). Any of them may have any strides.
+// other matrices are (batch, state_size). Each of them may have any strides.
 //
 // Work: an item is one element of the state, so item n is at row n / state_size, column n % state_size. Neighbouring
-// threads take neighbouring columns: where a row is contiguous, its loads and stores are coalesced. Forward moves 6
-// elements for each of the state, backward 10.
+// threads take neighbouring columns: where a row is contiguous, its loads and stores are coalesced. For each element of
+// the state, forward moves 6 elements and backward 10.
 #include "addressing.h"
 #include "launch.h"
 #include "lltm.h"

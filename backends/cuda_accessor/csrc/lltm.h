@@ -1,4 +1,5 @@
-// Launchers of the LLTM kernels, free of PyTorch's tensors and of CUDA: lltm.cu defines them, lltm.cpp calls them.
+// Launchers of the LLTM kernels, declared without PyTorch's tensors and CUDA: lltm.cu defines them, lltm.cpp calls
+// them.
 //
 // All matrices are of `dtype`: gates and d_gates (batch, 3*state_size), the others (batch, state_size), with any
 // strides. batch * state_size > 0. `stream` is a cudaStream_t.

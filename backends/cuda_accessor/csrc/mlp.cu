@@ -1,10 +1,23 @@
 // The element-wise part of the MLP's hidden layer, forward and backward, over packed accessors.
 //
+// Reading order:
+//   1. spec/mlp.py             the mathematics, with the names that are used here
+//   2. mlp.cu                  this file: two kernels, and their launches, which mlp.h declares
+//   3. _cuda/mlp_math.h        the arithmetic of one hidden unit
+//   4. addressing.h            matrices with strides, and the accessors made of them
+//   5. _cuda/launch.h          the instance for a dtype and an index type, the grid, the check of a launch
+//   6. mlp.cpp                 from tensors to matrices, by matrix.h
+//   7. _cuda/mlp_operator.h    the matrix products around the kernels
+//   8. _native/mlp_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   9. _native/registration.h  autograd, autocast, Meta kernels and registration, for every operator
+//
+// Compare it with cuda_raw_pointer/csrc/mlp.cu: only the addressing differs.
+//
 // All matrices are (batch, hidden_size), and may have any strides: the bias has row stride 0.
 //
 // Work: an item is one hidden unit of one row, so item n is at row n / hidden_size, column n % hidden_size.
 // Neighbouring threads take neighbouring columns: where a row is contiguous, its loads and stores are coalesced. Both
-// kernels work in place: forward moves 2 elements for each hidden unit, and the bias, which stays in the cache;
+// kernels work in place. For each hidden unit, forward moves 2 elements, and the bias, which stays in the cache;
 // backward moves 3.
 #include "addressing.h"
 #include "launch.h"

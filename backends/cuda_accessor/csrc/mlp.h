@@ -1,4 +1,4 @@
-// Launchers of the MLP kernels, free of PyTorch's tensors and of CUDA: mlp.cu defines them, mlp.cpp calls them.
+// Launchers of the MLP kernels, declared without PyTorch's tensors and CUDA: mlp.cu defines them, mlp.cpp calls them.
 //
 // All matrices are (batch, hidden_size), of `dtype`, with any strides. batch * hidden_size > 0. `stream` is a
 // cudaStream_t.
@@ -10,8 +10,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// `hidden` holds the product, and then what the hidden units make of it. `hidden_bias` is the same in every row: its
-/// rows are 0 elements apart.
+/// On entry `hidden` is the product, on return the values of the hidden units. `hidden_bias` is the same in every row:
+/// its rows are 0 elements apart.
 void launch_mlp_forward(torch::headeronly::ScalarType dtype, const Matrix<const void>& hidden_bias,
                         const Matrix<void>& hidden, void* stream);
 

@@ -1,12 +1,12 @@
 // LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), otherwise PyTorch's products with
 // one pass around them (lltm.cu).
 //
-// What a product costs hangs on the form in which it is asked for, up to eightfold; the choices here are those that
-// were fastest on an H200 in all dtypes of their kind (docs/performance.md). In half types and many rows the bias costs
-// a product nothing, and d_weights are two products that write where they belong, so that [old_h, input] is laid out
-// once. Otherwise the kernel adds the bias: it would double the time of the product in double.
+// The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
+// an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows, the bias adds no time to a
+// product, and d_weights is computed by two products that write to their places, so [old_h, input] is built once.
+// Otherwise the kernel adds the bias, which would double the time of the product in double.
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "lltm.h"
 
 #include <ATen/ops/addmm.h>
@@ -19,10 +19,10 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Rows from which on two products of d_gates cost no more than one, whose result would have to be split.
+/// From this number of rows on, two products of d_gates take no longer than one product and the split of its result.
 constexpr int64_t kManyRows = 1024;
 
-/// Whether a product is asked for as half types and many rows like it.
+/// Whether a product is called in the form that is fastest for half types and many rows.
 static bool is_of_halves(const Tensor& rows) { return rows.element_size() == 2 && rows.size(0) >= kManyRows; }
 
 static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
@@ -30,16 +30,17 @@ static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
 }
 
 /// [old_h, input]
-static Tensor joined(const Tensor& old_h, const Tensor& input) {
+static Tensor join(const Tensor& old_h, const Tensor& input) {
   const Tensor whole = at::empty({input.size(0), old_h.size(1) + input.size(1)}, input.options());
   launch_join(input.scalar_type(), input.size(0), old_h.size(1), input.size(1), old_h.const_data_ptr(),
               input.const_data_ptr(), whole.mutable_data_ptr(), current_stream(input));
   return whole;
 }
 
-/// new_h, new_cell and the gates, which are undefined or anything where they are not wanted.
-static std::tuple<Tensor, Tensor, Tensor> cell_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                       const Tensor& old_h, const Tensor& old_cell, bool wants_gates) {
+/// new_h, new_cell and the gates. Gates that are not wanted are undefined or have any values.
+static std::tuple<Tensor, Tensor, Tensor> forward_with_or_without_gates(const Tensor& input, const Tensor& weights,
+                                                                        const Tensor& bias, const Tensor& old_h,
+                                                                        const Tensor& old_cell, bool wants_gates) {
   lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
   check_device("lltm", input);
   const c10::DeviceGuard on_device(input.device());
@@ -60,7 +61,7 @@ static std::tuple<Tensor, Tensor, Tensor> cell_forward(const Tensor& input, cons
     return {new_h, new_cell, gates};
   }
   const bool with_bias = is_of_halves(x);
-  const Tensor whole = joined(h, x);
+  const Tensor whole = join(h, x);
   const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
   launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(), wants_gates,
                       cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(), stream);
@@ -69,19 +70,20 @@ static std::tuple<Tensor, Tensor, Tensor> cell_forward(const Tensor& input, cons
 
 std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                                 const Tensor& old_h, const Tensor& old_cell) {
-  return cell_forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
+  return forward_with_or_without_gates(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
 }
 
-/// Where no gradient is wanted, the gates are not written down.
+/// Where no gradient is wanted, the gates are not stored.
 static std::tuple<Tensor, Tensor> lltm_alone(const Tensor& input, const Tensor& weights, const Tensor& bias,
                                              const Tensor& old_h, const Tensor& old_cell) {
-  const auto [new_h, new_cell, gates] = cell_forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/false);
+  const auto [new_h, new_cell, gates] =
+      forward_with_or_without_gates(input, weights, bias, old_h, old_cell, /*wants_gates=*/false);
   return {new_h, new_cell};
 }
 
 TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("lltm", torch::dispatch(kDeviceType, &lltm_alone)); }
 
-/// d_old_h and d_input, as far as they are wanted: each is undefined otherwise. d_gates are given up on the way.
+/// d_old_h and d_input; one that is not wanted is undefined. d_gates are released as soon as they are not needed.
 static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,
                                                    bool wants_h, bool wants_input) {
   const int64_t rows = d_gates.size(0), columns = weights.size(1);
@@ -99,7 +101,7 @@ static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor&
 }
 
 static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, const Tensor& input) {
-  if (!is_of_halves(d_gates)) return d_gates.t().mm(joined(old_h, input));
+  if (!is_of_halves(d_gates)) return d_gates.t().mm(join(old_h, input));
   const int64_t state_size = old_h.size(1);
   const Tensor d_weights = at::empty({d_gates.size(1), state_size + input.size(1)}, d_gates.options());
   Tensor of_h = d_weights.slice(1, 0, state_size), of_input = d_weights.slice(1, state_size);
@@ -108,7 +110,7 @@ static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, co
   return d_weights;
 }
 
-/// Of what is not small: one pass, then the products.
+/// For a cell that is not small: one pass, then the products.
 static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
                                                  const Tensor& input, const Tensor& weights, const Tensor& old_h,
                                                  const Tensor& old_cell, LltmWanted wanted) {
@@ -118,27 +120,28 @@ static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Ten
   Tensor d_gates = at::empty(gates.sizes(), input.options());
   const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
   Tensor sums, d_bias;
-  if (wanted[2]) {
+  if (wanted[LltmInput::bias]) {
     const auto options = input.options().dtype(dtype == at::kDouble ? at::kDouble : at::kFloat);
     sums = at::empty({lltm_parts(dtype, sizes), gates.size(1)}, options);
     d_bias = at::empty({gates.size(1)}, input.options());
   }
   launch_lltm_backward(dtype, sizes, gates.const_data_ptr(), old_cell.const_data_ptr(), grad_h.const_data_ptr(),
                        grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(), d_old_cell.mutable_data_ptr(),
-                       wanted[2] ? sums.mutable_data_ptr() : nullptr, stream);
-  if (wanted[2]) {
+                       wanted[LltmInput::bias] ? sums.mutable_data_ptr() : nullptr, stream);
+  if (wanted[LltmInput::bias]) {
     launch_total(dtype, sums.size(0), sums.size(1), sums.const_data_ptr(), d_bias.mutable_data_ptr(), stream);
-    sums.reset();  // what is needed no more is not held while the products are made
+    sums.reset();  // released before the products need memory
   }
-  // In this order least is held at a time.
-  const Tensor d_weights = wanted[1] ? gradient_of_weights(d_gates, old_h, input) : Tensor();
-  const auto [d_old_h, d_input] = gradients_of_rows(std::move(d_gates), weights, old_h.size(1), wanted[3], wanted[0]);
+  // In this order the peak of memory is the smallest.
+  const Tensor d_weights = wanted[LltmInput::weights] ? gradient_of_weights(d_gates, old_h, input) : Tensor();
+  const auto [d_old_h, d_input] =
+      gradients_of_rows(std::move(d_gates), weights, old_h.size(1), wanted[LltmInput::old_h], wanted[LltmInput::input]);
   std::vector<Tensor> gradients;
-  if (wanted[0]) gradients.push_back(d_input);
-  if (wanted[1]) gradients.push_back(d_weights);
-  if (wanted[2]) gradients.push_back(d_bias);
-  if (wanted[3]) gradients.push_back(d_old_h);
-  if (wanted[4]) gradients.push_back(d_old_cell);
+  if (wanted[LltmInput::input]) gradients.push_back(d_input);
+  if (wanted[LltmInput::weights]) gradients.push_back(d_weights);
+  if (wanted[LltmInput::bias]) gradients.push_back(d_bias);
+  if (wanted[LltmInput::old_h]) gradients.push_back(d_old_h);
+  if (wanted[LltmInput::old_cell]) gradients.push_back(d_old_cell);
   return gradients;
 }
 
@@ -150,7 +153,7 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
   const c10::DeviceGuard on_device(input.device());
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   std::vector<Tensor> gradients;
-  if (old_cell.numel() == 0) {  // the products of what is empty are PyTorch's business
+  if (old_cell.numel() == 0) {  // PyTorch computes products of empty tensors
     return lltm_wanted_gradients(at::empty(gates.sizes(), input.options()),
                                  at::empty(old_cell.sizes(), input.options()), input, weights, old_h, wanted);
   }
@@ -158,8 +161,9 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
   const Tensor x = input.contiguous(), h = old_h.contiguous(), cell = old_cell.contiguous();
   if (!is_small(sizes_of(x, h))) return gradients_by_products(g_h, g_cell, z, x, weights, h, cell, wanted);
   const Tensor w = weights.contiguous();
-  const std::array<at::IntArrayRef, 5> shapes = {x.sizes(), w.sizes(), w.sizes().slice(0, 1), h.sizes(), cell.sizes()};
-  std::array<void*, 5> places = {};
+  const std::array<at::IntArrayRef, LltmInput::count> shapes = {x.sizes(), w.sizes(), w.sizes().slice(0, 1), h.sizes(),
+                                                                cell.sizes()};
+  std::array<void*, LltmInput::count> places = {};
   for (size_t k = 0; k < wanted.size(); ++k) {
     if (!wanted[k]) continue;
     gradients.push_back(at::empty(shapes[k], x.options()));
@@ -167,7 +171,9 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
   }
   launch_small_backward(x.scalar_type(), sizes_of(x, h), g_h.const_data_ptr(), g_cell.const_data_ptr(),
                         z.const_data_ptr(), x.const_data_ptr(), w.const_data_ptr(), h.const_data_ptr(),
-                        cell.const_data_ptr(), {places[0], places[1], places[2], places[3], places[4]},
+                        cell.const_data_ptr(),
+                        {places[LltmInput::input], places[LltmInput::weights], places[LltmInput::bias],
+                         places[LltmInput::old_h], places[LltmInput::old_cell]},
                         current_stream(x));
   return gradients;
 }

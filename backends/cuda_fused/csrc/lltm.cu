@@ -1,29 +1,31 @@
-// LLTM around products that PyTorch makes: what they read laid out, and the rest in one pass forward and one backward.
+// LLTM around PyTorch's products: kernels that build what the products read, and one pass forward and one backward for
+// everything else.
 //
-// An item is `width` neighbouring elements of a row, as in cuda_raw_pointer/csrc/lltm.cu. Backward adds up the rows of
+// An item is `width` neighbouring elements of a row, as in vectors.h. Backward adds up the rows of
 // d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
 // its columns, and they are added up in the order of the slots, then, in another kernel, of the parts.
 #include "lltm.h"
 
-#include "addressing.h"
 #include "functions.h"
 #include "launch.h"
+#include "multiprocessors.h"
+#include "slots.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
-constexpr int kTile = 32, kSlots = static_cast<int>(kBlockSize) / kTile;
-/// Blocks that keep a large GPU busy.
-constexpr int64_t kBlocks = 512;
+/// Blocks that keep a multiprocessor busy.
+constexpr int64_t kBlocks = 4;
 /// Blocks of a forward that a multiprocessor holds. In half types, whose functions are short, more threads with half
-/// vectors do better than fewer with whole ones.
+/// vectors are faster than fewer threads with whole ones.
 template <typename scalar_t>
 constexpr int kForwardBlocks = sizeof(scalar_t) == 2 ? 6 : 3;
 template <typename scalar_t, int width>
 constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
-/// Multiprocessors of a large GPU.
-constexpr int64_t kMultiprocessors = 132;
-/// Elements below which an item is one of them: wide loads would leave most of a GPU idle.
-constexpr int64_t kFew = 1 << 19;
+/// Elements for each multiprocessor. With fewer, an item is one element: wide loads would leave most of a GPU idle.
+constexpr int64_t kFew = 4096;
+
+static bool too_few_for_vectors(int64_t elements) { return elements < for_all_multiprocessors(kFew); }
 
 template <typename scalar_t, typename index_t, int width>
 __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
@@ -119,7 +121,7 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
   using real = compute_t<scalar_t>;
   __shared__ real of_slot[kSlots][3 * width][kTile];
   const index_t tiles = (state_size / width + kTile - 1) / kTile;
-  const int slot = static_cast<int>(threadIdx.x) / kTile, own = static_cast<int>(threadIdx.x) % kTile;
+  const auto [slot, own] = slot_of_thread();
   for (index_t block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
     const index_t part = block / tiles, column = (block % tiles * kTile + own) * width;
     real sum[3 * width] = {};
@@ -146,14 +148,13 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
       store(d_old_cell + state, d_cell);
     }
     if (sums == nullptr) continue;
-    __syncthreads();  // what the block before left has been read
+    __syncthreads();  // all threads have read what the previous block stored
     for (int k = 0; k < 3 * width; ++k) of_slot[slot][k][own] = sum[k];
     __syncthreads();
     if (column >= state_size) continue;
     for (int k = slot; k < 3 * width; k += kSlots) {
-      real total = 0;
-      for (int other = 0; other < kSlots; ++other) total += of_slot[other][k][own];
-      sums[part * 3 * state_size + k / width * state_size + column + k % width] = total;
+      sums[part * 3 * state_size + k / width * state_size + column + k % width] =
+          sum_over_slots([&, at = own](int other) { return of_slot[other][k][at]; });
     }
   }
 }
@@ -162,20 +163,12 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
 template <typename scalar_t>
 __global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
                              scalar_t* __restrict__ total) {
-  using real = compute_t<scalar_t>;
-  __shared__ real of_slot[kSlots][kTile];
-  const int slot = static_cast<int>(threadIdx.x) / kTile, own = static_cast<int>(threadIdx.x) % kTile;
+  const auto [slot, own] = slot_of_thread();
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTile; first < columns;
        first += static_cast<int64_t>(gridDim.x) * kTile) {
     const int64_t column = first + own;
-    real sum = 0;
-    for (int64_t part = slot; part < parts && column < columns; part += kSlots) sum += sums[part * columns + column];
-    __syncthreads();
-    of_slot[slot][own] = sum;
-    __syncthreads();
-    if (slot > 0 || column >= columns) continue;
-    for (int other = 1; other < kSlots; ++other) sum += of_slot[other][own];
-    total[column] = sum;
+    const auto sum = sum_of_parts(parts, columns, column, sums);
+    if (slot == 0 && column < columns) total[column] = sum;
   }
 }
 
@@ -184,8 +177,8 @@ template <typename Body>
 void for_instance(ScalarType dtype, int64_t elements, std::initializer_list<int64_t> lengths,
                   std::initializer_list<const void*> pointers, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    // Of a power of two all lengths are multiples if this is one; an odd number allows no vectors.
-    int64_t common = elements < kFew ? 1 : 0;
+    // The OR of the lengths is divisible by 2^k iff every length is. An odd number allows no vectors.
+    int64_t common = too_few_for_vectors(elements) ? 1 : 0;
     for (const int64_t length : lengths) common |= length;
     for_index_type(elements, [&]<typename index_t>() {
       for_vector_width<scalar_t>(common, pointers,
@@ -224,7 +217,7 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
   for_instance(dtype, 3 * elements, {sizes.state_size}, {gates, bias, old_cell, new_h, new_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
                  constexpr int own = kForwardWidth<scalar_t, width>;
-                 const int64_t at_once = kMultiprocessors * kForwardBlocks<scalar_t> * kBlockSize;
+                 const int64_t at_once = multiprocessors() * kForwardBlocks<scalar_t> * kBlockSize;
                  const auto kernel = bias == nullptr ? forward_kernel<scalar_t, index_t, own, false>
                                                      : forward_kernel<scalar_t, index_t, own, true>;
                  launch_early("forward_kernel", kernel, std::min(elements / own, at_once), stream,
@@ -238,11 +231,13 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes) {
   int64_t parts = 1;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    const int64_t width =
-        3 * sizes.batch * sizes.state_size < kFew ? 1 : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
+    const int64_t width = too_few_for_vectors(3 * sizes.batch * sizes.state_size)
+                              ? 1
+                              : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
     const int64_t tile = kTile * width;
     const int64_t tiles = (sizes.state_size + tile - 1) / tile;
-    parts = std::max<int64_t>(1, std::min(kBlocks / tiles, (sizes.batch + kSlots - 1) / kSlots));
+    parts =
+        std::max<int64_t>(1, std::min(for_all_multiprocessors(kBlocks) / tiles, (sizes.batch + kSlots - 1) / kSlots));
   });
   return parts;
 }

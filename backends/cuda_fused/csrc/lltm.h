@@ -1,5 +1,5 @@
-// Launchers of the LLTM kernels, free of PyTorch and of CUDA: lltm.cu and lltm_small.cu define them, lltm.cpp calls
-// them.
+// Launchers of the LLTM kernels, declared without PyTorch and CUDA: lltm.cu and lltm_small.cu define them, lltm.cpp
+// calls them.
 //
 // All arrays are contiguous and of `dtype`, gates and d_gates (batch, 3*state_size), weights (3*state_size, state_size
 // + input_features), input (batch, input_features), the others (batch, state_size). Nothing is empty but what has
@@ -28,15 +28,15 @@ void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t r
 void launch_split(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t right_columns, const void* whole,
                   void* left, void* right, void* stream);
 
-/// Where bias is not null, gates lack it, and get it if they are wanted.
+/// Where bias is not null, the gates come without it, and the kernel adds it to them if they are wanted.
 void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, const void* bias, bool wants_gates,
                          const void* old_cell, void* new_h, void* new_cell, void* stream);
 
-/// In how many parts `launch_lltm_backward` adds up the rows of d_gates.
+/// The number of parts in which `launch_lltm_backward` adds up the rows of d_gates.
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes);
 
-/// Where sums, (parts, 3*state_size) in float for half types and in `dtype` otherwise, is not null, it gets the sums of
-/// d_gates over the rows of each part.
+/// Unless sums is null, it gets the sums of d_gates over the rows of each part. It is (parts, 3*state_size), in float
+/// for half types and in `dtype` otherwise.
 void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* gates, const void* old_cell,
                           const void* grad_h, const void* grad_cell, void* d_gates, void* d_old_cell, void* sums,
                           void* stream);
@@ -44,9 +44,9 @@ void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* 
 /// total, of (columns,) and `dtype`, is the sum of the rows of `sums`.
 void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream);
 
-// lltm_small.cu: all of it, products too.
+// lltm_small.cu: the whole cell, including its products.
 
-/// Whether the kernels for small cells take such sizes.
+/// Whether the kernels for small cells take these sizes.
 bool is_small(const LltmSizes& sizes);
 
 /// Gates that are null are not wanted.

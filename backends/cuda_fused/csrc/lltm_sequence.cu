@@ -2,9 +2,9 @@
 // batch at a time in its shared memory.
 //
 // Rows of the batch do not depend on each other, so no block waits for another. A block has three threads for an
-// element of the state, one for each gate. Forward, such a thread has the row of the weights that makes its
-// pre-activation; backward, its third of the column that makes its element of d_h. Where a state is narrower than
-// `widest`, the rest is multiplied by 0.
+// element of the state, one for each gate. In forward, such a thread holds the row of the weights that makes its
+// pre-activation. In backward, it holds its third of the column that makes its element of d_h. Where a state is
+// narrower than `widest`, the other weights are 0.
 #include "lltm_sequence.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(3 * widest)
     row_of_weights[k] = has_gate && k < state_size ? static_cast<real>(weights[thread * state_size + k]) : real(0);
   }
   for (int64_t row = blockIdx.x; row < batch; row += gridDim.x) {
-    __syncthreads();  // the last state of the row before has been read
+    __syncthreads();  // all threads have read the last state of the previous row
     if (thread < widest) state[thread] = has_state ? static_cast<real>(h0[row * state_size + thread]) : real(0);
     real cell = has_state ? static_cast<real>(c0[row * state_size + thread]) : real(0);
     real from_input = has_gate ? static_cast<real>(gates[row * 3 * state_size + thread]) : real(0);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(3 * widest)
       const int64_t at = step * batch + row;
       __syncthreads();
       if (has_gate) {
-        // What is kept for backward is what the cell is computed from.
+        // The cell is computed from the rounded value, which is the one that backward reads.
         const scalar_t kept = from_input + dot(row_of_weights, state);
         pre_activation[thread] = kept;
         gates[at * 3 * state_size + thread] = kept;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(3 * widest)
         const scalar_t new_h = next.new_h, new_cell = next.new_cell;
         cells[at * state_size + thread] = cell;
         h[at * state_size + thread] = new_h;
-        // The next step begins from what was stored, as it would if it were a call of its own.
+        // The next step starts from the rounded values, as a separate call would.
         state[thread] = new_h;
         cell = new_cell;
       }
@@ -130,7 +130,7 @@ bool fits_a_block(ScalarType dtype, int64_t state_size) {
   return state_size <= (dtype == ScalarType::Double ? kWidest<double> : kWidest<float>);
 }
 
-/// Calls `body.operator()<scalar_t, widest>()` with the narrowest instance that has room for the state.
+/// Calls `body.operator()<scalar_t, widest>()` with the narrowest instance that holds the state.
 template <typename Body>
 void for_width(ScalarType dtype, int64_t state_size, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {

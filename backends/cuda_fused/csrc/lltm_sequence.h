@@ -1,8 +1,8 @@
-// Launchers of the kernels that make all steps of a sequence, free of PyTorch and of CUDA: lltm_sequence.cu defines
-// them, lltm_sequence.cpp calls them.
+// Launchers of the kernels that make all steps of a sequence, declared without PyTorch and CUDA: lltm_sequence.cu
+// defines them, lltm_sequence.cpp calls them.
 //
 // All arrays are contiguous and of `dtype`: gates and d_gates (steps, batch, 3*state_size), h and cells (steps, batch,
-// state_size), weights (3*state_size, state_size), those of the state alone, the others (batch, state_size). Nothing is
+// state_size), weights (3*state_size, state_size), only those of the state, the others (batch, state_size). Nothing is
 // empty. `stream` is a cudaStream_t.
 #pragma once
 
@@ -19,7 +19,7 @@ struct SequenceSizes {
 /// Whether the weights fit the registers of a block.
 bool fits_a_block(torch::headeronly::ScalarType dtype, int64_t state_size);
 
-/// gates come in as what the input contributes, and go out as the pre-activations. cells gets the cell before each
+/// On entry gates are the part of the input, on return the pre-activations. cells gets the cell before each
 /// step, c_T the one after the last.
 void launch_sequence_forward(torch::headeronly::ScalarType dtype, const SequenceSizes& sizes, const void* weights,
                              const void* h0, const void* c0, void* gates, void* h, void* cells, void* c_T,

@@ -1,18 +1,18 @@
-// The whole LLTM cell in one kernel forward and one backward, for sizes at which a matrix product is over before its
-// launch has paid: neither [old_h, input] nor d_gates is ever in memory.
+// The whole LLTM cell in one kernel forward and one backward, for sizes at which a matrix product takes less time than
+// its launch. Neither [old_h, input] nor d_gates is stored in memory.
 //
 // Forward: a warp has one element of the state in kRows rows of the batch. Its lanes share out the columns of the
-// weights, `width` neighbouring ones a load, and their sums are added up across the warp, in such a way that each
-// quarter of it ends with the sums of one row. What such a kernel costs is what it waits for memory, also for its own
-// instructions: there are few of them, and all that is needed is asked for at the beginning.
+// weights, `width` neighbouring ones a load. Their sums are added up across the warp in such a way that each quarter of
+// it ends with the sums of one row. Such a kernel spends its time on waiting for memory, for its own instructions too.
+// So it has few instructions, and it starts all loads at the beginning.
 //
 // Backward has two kinds of blocks, which compute the d_gates that they need from the pre-activations: the first kind
 // multiplies those of kRows rows by a tile of columns of the weights, for d_old_h and d_input; the second has kWarps
 // elements of the state in all rows, for their rows of d_weights, their d_bias, and d_old_cell.
-#include "addressing.h"
 #include "functions.h"
 #include "launch.h"
 #include "lltm.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
@@ -26,7 +26,7 @@ constexpr int kQuarter = kLanes / kRows;
 /// Products of two numbers in a forward, at most.
 constexpr int64_t kMaxProducts = 1 << 22;
 
-/// Sizes that `is_small` holds fit an int, and so do all offsets.
+/// Sizes for which `is_small` is true fit an int, and so do all offsets.
 struct SmallSizes {
   int batch, input_features, state_size;
 
@@ -38,15 +38,15 @@ struct SmallSizes {
 
 /// An element of [old_h, input].
 template <typename scalar_t>
-__device__ compute_t<scalar_t> joined(const SmallSizes& sizes, const scalar_t* old_h, const scalar_t* input, int row,
-                                      int column) {
+__device__ compute_t<scalar_t> element_of_joined(const SmallSizes& sizes, const scalar_t* old_h, const scalar_t* input,
+                                                 int row, int column) {
   const int state_size = sizes.state_size;
   return column < state_size ? old_h[row * state_size + column]
                              : input[row * sizes.input_features + column - state_size];
 }
 
-/// Adds up over the warp: sum[0] of a lane becomes the sums of row lane / kQuarter. In each step a lane hands over what
-/// it does not keep, so that fewer numbers are exchanged than if each lane got them all.
+/// Adds up over the warp: sum[0] of a lane becomes the sums of row lane / kQuarter. In each step a lane passes on
+/// the sums that it does not keep. So fewer numbers are exchanged than if each lane got all sums.
 template <typename real>
 __device__ void add_up_rows(real (&sum)[kRows][3], int lane) {
 #pragma unroll
@@ -78,8 +78,8 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
   const int state_size = sizes.state_size, columns = sizes.columns();
   const int first = static_cast<int>(blockIdx.x) / sizes.tiles() * kRows;
   const int own_state = static_cast<int>(blockIdx.x) % sizes.tiles() * kWarps + warp;
-  // Rows, states and columns that are not there are others in their place, whose results nobody takes: so no load hangs
-  // on a condition, and none waits for another.
+  // A row, state or column beyond the end is replaced by an existing one, and its result is not used. So no load
+  // depends on a condition, and no load waits for another.
   const int state = own_state < state_size ? own_state : state_size - 1;
   const int own_row = first + lane / kQuarter, row = own_row < sizes.batch ? own_row : sizes.batch - 1;
   const real cell = old_cell[row * state_size + state];
@@ -123,7 +123,7 @@ __global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restric
   new_cell[row * state_size + state] = next.new_cell;
 }
 
-/// What both kinds of blocks begin with.
+/// What both kinds of blocks read.
 template <typename scalar_t>
 struct Cotangents {
   const scalar_t *grad_h, *grad_cell, *gates, *old_cell;
@@ -149,7 +149,7 @@ __device__ void gradient_of_rows(const SmallSizes& sizes, int block, const Cotan
   real sum[kRows] = {};
   for (int begin = 0; begin < state_size; begin += kStates) {
     const int states = state_size - begin < kStates ? state_size - begin : kStates;
-    __syncthreads();  // the d_gates before these have been read
+    __syncthreads();  // all threads have read the previous d_gates
     for (int k = static_cast<int>(threadIdx.x); k < kRows * kStates; k += static_cast<int>(kBlockSize)) {
       const int r = k / kStates, state = k % kStates;
       if (state >= states) continue;
@@ -208,7 +208,7 @@ __device__ void gradient_of_states(const SmallSizes& sizes, int block, const Cot
   for (int column = thread; column < columns && d_weights != nullptr; column += static_cast<int>(kBlockSize)) {
     real sum[kGates] = {};
     for (int row = 0; row < sizes.batch; ++row) {
-      const real x = joined(sizes, old_h, input, row, column);
+      const real x = element_of_joined(sizes, old_h, input, row, column);
       for (int k = 0; k < kGates; ++k) sum[k] += d_gates[row][k] * x;
     }
     for (int k = 0; k < kGates; ++k) {
@@ -238,7 +238,7 @@ static SmallSizes small(const LltmSizes& sizes) {
 
 bool is_small(const LltmSizes& sizes) {
   const int64_t columns = sizes.state_size + sizes.input_features;
-  // Each factor is held alone first, so that no product of them can overflow.
+  // Each factor is compared by itself first, so that no product of them can overflow.
   return sizes.batch <= kMaxBatch && columns <= kMaxProducts && sizes.batch * sizes.state_size <= kMaxProducts &&
          3 * sizes.batch * sizes.state_size * columns <= kMaxProducts;
 }
@@ -248,7 +248,7 @@ void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* 
                           void* gates, void* stream) {
   const SmallSizes own = small(sizes);
   for_dtype(dtype, [&]<typename scalar_t>() {
-    // Of a power of two both lengths are multiples if this is one.
+    // The OR of the lengths is divisible by 2^k iff both lengths are.
     const int64_t common = sizes.state_size | sizes.input_features;
     for_vector_width<scalar_t>(common, {input, weights, old_h}, [&]<int width>() {
       launch_with_barriers("small_forward_kernel", small_forward_kernel<scalar_t, width>,

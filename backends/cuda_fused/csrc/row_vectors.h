@@ -1,29 +1,27 @@
-// A row of a matrix in the registers of the threads that work on it: which vectors a thread holds, and how they are
-// loaded and widened; which instance of a kernel that asks for.
+// A row of a matrix in the registers of the threads that work on it: which vectors a thread holds, and which instance
+// of a kernel a matrix needs.
 #pragma once
-
-#include <torch/headeronly/util/BFloat16.h>
 
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
-#include "addressing.h"
 #include "launch.h"
+#include "multiprocessors.h"
 #include "runtime.h"
+#include "vectors.h"
+#include "widened_vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// Vectors of a row that a thread should hold: with fewer, more threads wait for each other's sums, and that is what a
-/// row costs (an H200, 8192 columns of bfloat16: 68 us with 4, 76 with 2, 110 with 1).
+/// Vectors of a row that a thread should hold. With fewer, more threads wait for each other's sums, which takes most of
+/// the time of a row (an H200, 8192 columns of bfloat16: 68 us with 4, 76 with 2, 110 with 1).
 constexpr int kHeld = 4;
-/// Vectors of a row that a thread holds at most; backward it has a sum for each element and gradient besides.
+/// Vectors of a row that a thread holds at most. In backward it also holds a sum for each element and gradient.
 constexpr int kMostForward = 8, kMostBackward = 4;
-/// Threads that are enough work for a large GPU.
-constexpr int64_t kManyThreads = 1 << 16;
+/// Threads that are enough work for a multiprocessor.
+constexpr int64_t kManyThreads = 512;
 
-/// Where the vectors of a thread lie in a row of so many columns.
+/// Where the vectors of a thread lie in a row of `columns` elements.
 struct Place {
   int threads, own, first, columns;
 
@@ -32,7 +30,8 @@ struct Place {
     return (k * threads + own) * width < columns;
   }
 
-  /// The column of a vector; where there is no such vector, of the last one: so that no load hangs on a condition.
+  /// The column of vector k. Beyond the end of the row, that of the last vector, so that no load depends on a
+  /// condition.
   template <int width, bool is_there = false>
   __device__ int column(int k) const {
     return is_there || has<width>(k) ? (k * threads + own) * width : columns - width;
@@ -45,43 +44,13 @@ __device__ inline Place place_of_thread(int log_threads, int columns) {
   return {threads, thread & (threads - 1), thread >> log_threads, columns};
 }
 
-/// The elements of a vector in the dtype that is computed in. Those of bfloat16 are the upper halves of floats: taken
-/// out of their words by shifts, since the conversion of a single one costs several instructions.
-template <typename real, typename scalar_t, int width>
-__device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
-  Vector<real, width> result;
-  if constexpr (std::is_same_v<scalar_t, c10::BFloat16> && width % 2 == 0) {
-    std::uint32_t words[width / 2];
-    std::memcpy(words, &vector, sizeof(words));
-#pragma unroll
-    for (int k = 0; k < width / 2; ++k) {
-      const std::uint32_t halves[2] = {words[k] << 16, words[k] & 0xffff0000u};
-      std::memcpy(&result.lane[2 * k], halves, sizeof(halves));
-    }
-  } else {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = vector.lane[lane];
-  }
-  return result;
-}
-
-/// `from` may be null unless `is_there`; its elements are `otherwise` then.
-template <int width, bool is_there = false, typename real, typename scalar_t>
-__device__ Vector<real, width> load_or(const scalar_t* from, int column, real otherwise) {
-  Vector<real, width> result;
-  if (is_there || from != nullptr) {
-    result = widened<real>(load<width>(from + column));
-  } else {
-    for (int lane = 0; lane < width; ++lane) result.lane[lane] = otherwise;
-  }
-  return result;
-}
-
-/// How many threads work on a row of that many vectors: as many as hold kHeld of them each, but no part of a warp that
-/// could be a whole one, and no more than a block has. More of them where there are too few rows to fill a GPU.
+/// How many threads work on a row of that many vectors: enough for kHeld vectors each, at least a warp if there are as
+/// many vectors, and at most a block. More threads where there are too few rows to fill a GPU.
 inline int threads_that_hold(int64_t rows, int64_t vectors) {
+  const int64_t enough = for_all_multiprocessors(kManyThreads);
   int threads = 1;
   while (threads < vectors && threads < kBlockSize &&
-         (threads < kLanes || threads * kHeld < vectors || rows * threads < kManyThreads)) {
+         (threads < kLanes || threads * kHeld < vectors || rows * threads < enough)) {
     threads *= 2;
   }
   return threads;
@@ -90,7 +59,7 @@ inline int threads_that_hold(int64_t rows, int64_t vectors) {
 /// The exponent of a power of two.
 inline int log_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
 
-/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for so many rows of so many columns.
+/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for a matrix.
 template <int most, typename Body>
 void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {

@@ -10,8 +10,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// Blocks that share the registers of a multiprocessor: as many as leave a thread room for its elements, and for those
-/// of weight and bias, which are half as long in half types.
+/// Blocks that share the registers of a multiprocessor: as many as leave a thread enough registers for its elements,
+/// and for those of weight and bias, which take half the space in half types.
 template <typename scalar_t, int elements>
 constexpr int blocks_forward() {
   constexpr int bytes = elements * sizeof(compute_t<scalar_t>);
@@ -19,9 +19,9 @@ constexpr int blocks_forward() {
   return bytes > 64 && sizeof(scalar_t) > 2 ? 3 : 4;
 }
 
-/// `plain`: there are weight and bias, all threads have `held` vectors, and all blocks whole rows. Weight and bias are
-/// not `__restrict__`, so that the compiler does not load them before the sums are there: the registers would not hold
-/// them as well.
+/// `plain`: there are weight and bias, all threads have `held` vectors, and no block has a row beyond the end. Weight
+/// and bias are not `__restrict__`, so that the compiler does not load them before the sums are known: there are not
+/// enough registers for both.
 template <typename scalar_t, int width, int held, bool plain>
 __global__ void __launch_bounds__(kBlockSize, (blocks_forward<scalar_t, width * held>()))
     rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
@@ -31,14 +31,14 @@ __global__ void __launch_bounds__(kBlockSize, (blocks_forward<scalar_t, width * 
   using real = compute_t<scalar_t>;
   const Place place = place_of_thread(log_threads, columns);
   const int64_t rows_at_once = kBlockSize >> log_threads;
-  // All threads of a block go round equally often: row_sum needs every one of them.
+  // All threads of a block make the same number of rounds: row_sum needs every one of them.
   for (int64_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
     const bool is_there = plain || begin + place.first < rows;
     const int64_t row = is_there ? begin + place.first : rows - 1;
     Vector<scalar_t, width> loaded[held];
 #pragma unroll
     for (int k = 0; k < held; ++k) loaded[k] = load<width>(input + row * columns + place.column<width, plain>(k));
-    real x[held][width];  // widened once: to widen an element costs as much as to add it
+    real x[held][width];  // widened once: to widen an element takes as long as to add it
     real sum = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
@@ -71,8 +71,8 @@ __global__ void __launch_bounds__(kBlockSize, (blocks_forward<scalar_t, width * 
   }
 }
 
-/// Vectors of a row that each of a block's threads holds; 0 where it would be more than `most`, or rows are not whole
-/// vectors of 16 bytes.
+/// The number of vectors that each thread of a block holds of a row; 0 where that is more than `most`, or where a row
+/// is not a whole number of vectors of 16 bytes.
 static int held_vectors(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers, int most) {
   int held = 0;
   for_dtype(dtype, [&]<typename scalar_t>() {

@@ -1,4 +1,4 @@
-// Launchers of the LayerNorm kernels that read a row once, free of PyTorch and of CUDA: rows.cu and rows_backward.cu
+// Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: rows.cu, rows_backward.cu and long_rows.cu
 // define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
@@ -13,6 +13,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
+// rows.cu and rows_backward.cu: rows that are read once.
+
 /// Whether a row fits the registers of a block, forward and backward, if all of the matrices begin at these addresses.
 bool fits_forward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
 bool fits_backward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
@@ -21,7 +23,7 @@ void launch_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int6
                          const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
                          void* stream);
 
-/// Whether `launch_few_rows_backward` is for so many rows.
+/// Whether `launch_few_rows_backward` takes that many rows.
 bool is_few(int64_t rows);
 
 /// d_input, d_weight and d_bias, each of which may be null, but not all of them.
@@ -29,7 +31,7 @@ void launch_few_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows,
                               const void* grad_output, const void* input, const void* mean, const void* rstd,
                               const void* weight, void* d_input, void* d_weight, void* d_bias, void* stream);
 
-/// In how many parts `launch_rows_backward` adds up the rows.
+/// The number of parts in which `launch_rows_backward` adds up the rows.
 int64_t row_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
 
 /// d_input and sums may be null. sums, (2, parts, columns) in the dtype of mean, gets for each part the sums of
@@ -41,5 +43,20 @@ void launch_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int
 /// d_weight and d_bias, each of which may be null, from the sums of launch_rows_backward.
 void launch_totals(torch::headeronly::ScalarType dtype, int64_t parts, int64_t columns, const void* sums,
                    void* d_weight, void* d_bias, void* stream);
+
+// long_rows.cu: rows of any length, at any address.
+
+void launch_long_rows_forward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* input,
+                              const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
+                              void* stream);
+
+void launch_long_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+                               const void* grad_output, const void* input, const void* mean, const void* rstd,
+                               const void* weight, void* d_input, void* stream);
+
+/// d_weight and d_bias are (parts, columns), in the dtype of mean: the sums over every `parts`-th row.
+void launch_columns(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, int64_t parts,
+                    const void* grad_output, const void* input, const void* mean, const void* rstd, void* d_weight,
+                    void* d_bias, void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

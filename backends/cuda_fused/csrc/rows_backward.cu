@@ -1,20 +1,23 @@
 // Backward of the LayerNorm in rows.cu: all gradients from one reading of grad_output and input.
 //
-// Of many rows, a thread has the same columns in every row, and adds up what they contribute to d_weight and d_bias as
-// it goes. The sums of a block are one part; the parts are added up by another kernel, in the same order each time. Of
-// few rows, which lie in a cache once they are read, some blocks have rows and others columns, and one kernel does it.
+// With many rows, a thread has the same columns in every row, and adds up their contributions to d_weight and d_bias
+// while it works on the rows. The sums of a block are one part; another kernel adds up the parts, in the same order
+// each time. Few rows stay in a cache after the first reading: then one kernel does everything, with some blocks for
+// rows and others for columns.
 #include "launch.h"
 #include "layer_norm_math.h"
+#include "multiprocessors.h"
 #include "row_vectors.h"
 #include "rows.h"
+#include "slots.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// Rows that one kernel does.
+/// Rows up to which one kernel does everything.
 constexpr int64_t kFewRows = 128;
-/// Two blocks for each multiprocessor of a large GPU: as many as there is room for, and as few parts as that.
-constexpr int64_t kMaxRowParts = 264;
-constexpr int kColumns = 32, kSlots = static_cast<int>(kBlockSize) / kColumns;
+/// Parts for each multiprocessor, at most: as many as it has room for blocks (`__launch_bounds__` of the kernel). More
+/// parts would only be more to add up.
+constexpr int kMaxRowParts = 2;
 
 /// What a thread adds up over its rows: for each of its elements, grad_output * xhat and grad_output.
 template <typename real, int width, int held>
@@ -22,7 +25,7 @@ struct Sums {
   real of_weight[held][width] = {}, of_bias[held][width] = {};
 };
 
-/// Writes the part of a block: the sums of its threads, added up where several rows are worked on at a time.
+/// Writes the part of a block: the sums of its threads, added up over the rows that it works on at a time.
 template <typename real, int width, int held>
 __device__ void write_part(const Sums<real, width, held>& sums, const Place& place, real* __restrict__ to) {
   __shared__ real of_thread[2 * width][kBlockSize];
@@ -30,7 +33,7 @@ __device__ void write_part(const Sums<real, width, held>& sums, const Place& pla
   real* const to_bias = to_weight + static_cast<int64_t>(gridDim.x) * place.columns;
 #pragma unroll
   for (int k = 0; k < held; ++k) {
-    __syncthreads();  // what was there before has been read
+    __syncthreads();  // all threads have read the previous vector
     for (int lane = 0; lane < width; ++lane) {
       of_thread[lane][threadIdx.x] = sums.of_weight[k][lane];
       of_thread[width + lane][threadIdx.x] = sums.of_bias[k][lane];
@@ -95,7 +98,7 @@ __device__ void gradient_of_row(const Place& place, int64_t row, bool is_there,
 }
 
 template <typename scalar_t, int width, int held>
-__global__ void __launch_bounds__(kBlockSize, 2)
+__global__ void __launch_bounds__(kBlockSize, kMaxRowParts)
     rows_backward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ grad_output,
                          const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
                          const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* weight,
@@ -116,40 +119,33 @@ __global__ void __launch_bounds__(kBlockSize, 2)
   if (to != nullptr) write_part<real, width, held>(sums, place, to);
 }
 
-/// A block has kColumns columns of one of the two gradients, and each of its slots every kSlots-th part.
+/// A block has kTile columns of one of the two gradients, and each of its slots every kSlots-th part.
 template <typename scalar_t>
 __global__ void totals_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
                               scalar_t* __restrict__ d_weight, scalar_t* __restrict__ d_bias) {
   using real = compute_t<scalar_t>;
-  __shared__ real of_slot[kSlots][kColumns];
-  const int slot = static_cast<int>(threadIdx.x) / kColumns, own = static_cast<int>(threadIdx.x) % kColumns;
-  const int64_t tiles = (columns + kColumns - 1) / kColumns;
+  const auto [slot, own] = slot_of_thread();
+  const int64_t tiles = (columns + kTile - 1) / kTile;
   for (int64_t tile = blockIdx.x; tile < 2 * tiles; tile += gridDim.x) {
     scalar_t* const to = tile < tiles ? d_weight : d_bias;
     if (to == nullptr) continue;
     const real* const from = sums + tile / tiles * parts * columns;
-    const int64_t column = tile % tiles * kColumns + own;
-    real sum = 0;
-    for (int64_t part = slot; part < parts && column < columns; part += kSlots) sum += from[part * columns + column];
-    __syncthreads();  // what the tile before left has been read
-    of_slot[slot][own] = sum;
-    __syncthreads();
-    if (slot > 0 || column >= columns) continue;
-    for (int other = 1; other < kSlots; ++other) sum += of_slot[other][own];
-    to[column] = sum;
+    const int64_t column = tile % tiles * kTile + own;
+    const real sum = sum_of_parts(parts, columns, column, from);
+    if (slot == 0 && column < columns) to[column] = sum;
   }
 }
 
-/// d_weight and d_bias of kColumns columns: each slot of the block adds up every kSlots-th row.
+/// d_weight and d_bias of kTile columns: each slot of the block adds up every kSlots-th row.
 template <typename scalar_t>
 __device__ void gradient_of_columns(int block, int rows, int columns, const scalar_t* __restrict__ grad_output,
                                     const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
                                     const compute_t<scalar_t>* __restrict__ rstd, scalar_t* d_weight,
                                     scalar_t* d_bias) {
   using real = compute_t<scalar_t>;
-  __shared__ real of_slot[2][kSlots][kColumns];
-  const int slot = static_cast<int>(threadIdx.x) / kColumns, own = static_cast<int>(threadIdx.x) % kColumns;
-  const int column = block * kColumns + own;
+  __shared__ real of_slot[2][kSlots][kTile];
+  const auto [slot, own] = slot_of_thread();
+  const int column = block * kTile + own;
   real of_weight = 0, of_bias = 0;
   for (int row = slot; row < rows && column < columns; row += kSlots) {
     const real grad = grad_output[row * columns + column];
@@ -161,9 +157,7 @@ __device__ void gradient_of_columns(int block, int rows, int columns, const scal
   __syncthreads();
   scalar_t* const to = slot == 0 ? d_weight : d_bias;
   if (slot > 1 || column >= columns || to == nullptr) return;
-  real sum = 0;
-  for (int other = 0; other < kSlots; ++other) sum += of_slot[slot][other][own];
-  to[column] = sum;
+  to[column] = sum_over_slots([&, gradient = slot, at = own](int other) { return of_slot[gradient][other][at]; });
 }
 
 /// All gradients of few rows, by two kinds of blocks: the first `row_blocks` have rows, the others columns.
@@ -196,7 +190,7 @@ void launch_few_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, c
     using real = compute_t<scalar_t>;
     const int64_t rows_at_once = kBlockSize / threads;
     const int64_t of_rows = d_input != nullptr ? (rows + rows_at_once - 1) / rows_at_once : 0;
-    const int64_t of_columns = d_weight != nullptr || d_bias != nullptr ? (columns + kColumns - 1) / kColumns : 0;
+    const int64_t of_columns = d_weight != nullptr || d_bias != nullptr ? (columns + kTile - 1) / kTile : 0;
     launch_blocks("few_rows_backward_kernel", few_rows_backward_kernel<scalar_t, width, held>,
                   {static_cast<unsigned>(of_rows + of_columns)}, {kBlockSize}, stream, static_cast<int>(rows),
                   static_cast<int>(columns), log_of(threads), static_cast<int>(of_rows),
@@ -208,7 +202,7 @@ void launch_few_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, c
 
 static int64_t parts_of(int64_t rows, int threads) {
   const int64_t rows_at_once = kBlockSize / threads;
-  return std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts);
+  return std::min((rows + rows_at_once - 1) / rows_at_once, kMaxRowParts * multiprocessors());
 }
 
 int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
@@ -235,7 +229,7 @@ void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const
 void launch_totals(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_weight, void* d_bias,
                    void* stream) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_with_barriers("totals_kernel", totals_kernel<scalar_t>, 2 * ((columns + kColumns - 1) / kColumns), 1, stream,
+    launch_with_barriers("totals_kernel", totals_kernel<scalar_t>, 2 * ((columns + kTile - 1) / kTile), 1, stream,
                          parts, columns, static_cast<const compute_t<scalar_t>*>(sums),
                          static_cast<scalar_t*>(d_weight), static_cast<scalar_t*>(d_bias));
   });

@@ -1,175 +1,53 @@
-// LayerNorm over raw pointers: the rows forward and backward, and the sums over rows.
+// LayerNorm over raw pointers: which instance of a kernel is launched, and on which grid.
 //
-// Matrices are contiguous, of (rows, columns). Rows: `threads` neighbouring threads work on one (layer_norm_math.h) and
-// take neighbouring vectors of `width` elements in turn, so that loads and stores are coalesced, and of 16 bytes where
-// size and alignment allow it. Forward reads a row three times, for its mean, its variance and its output; but for the
-// first time from the cache. Sums over rows: a thread has one column of one part of the rows, so neighbouring threads
-// read neighbouring elements; the parts are added up afterwards, in the same order each time.
-#include "addressing.h"
-#include "launch.h"
+// Reading order:
+//    1. spec/layer_norm.py             the mathematics, with the names that are used here
+//    2. _cuda/layer_norm_kernels.h     the three kernels, and how their work is laid over threads
+//    3. layer_norm.cu                  this file: their launches, which layer_norm.h declares
+//    4. _cuda/layer_norm_math.h        the arithmetic of one element, and the sum over a row
+//    5. _cuda/vectors.h                loads and stores of 16 bytes
+//    6. _cuda/widened_vectors.h        vectors in the dtype of the arithmetic
+//    7. _cuda/launch.h                 the instance for a dtype and an index type, the grid, the check of a launch
+//    8. layer_norm.cpp                 from tensors to pointers
+//    9. _cuda/layer_norm_passes.h      backward as a pass over rows and one over columns
+//   10. _cuda/layer_norm_operator.h    what is allocated; tensors of any rank as matrices
+//   11. _native/layer_norm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   12. _native/registration.h         autograd, autocast, Meta kernels and registration, for every operator
+//
+// The kernels are shared with cuda-fused, which uses them for rows that its own kernels do not take.
 #include "layer_norm.h"
-#include "layer_norm_math.h"
+
+#include "layer_norm_kernels.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// `width` elements at `offset` of what may be null; `otherwise` for each of them then.
-template <int width, typename real, typename scalar_t, typename index_t>
-__device__ Vector<real, width> load_or(const scalar_t* from, index_t offset, real otherwise) {
-  Vector<real, width> result;
-  if (from == nullptr) {
-    for (int k = 0; k < width; ++k) result.lane[k] = otherwise;
-  } else {
-    const auto loaded = load<width>(from + offset);
-    for (int k = 0; k < width; ++k) result.lane[k] = loaded.lane[k];
-  }
-  return result;
-}
-
-template <typename scalar_t, typename index_t, int width>
-__global__ void layer_norm_forward_kernel(index_t rows, index_t columns, int threads,
-                                          const scalar_t* __restrict__ input, const scalar_t* __restrict__ weight,
-                                          const scalar_t* __restrict__ bias, compute_t<scalar_t> eps,
-                                          scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
-                                          compute_t<scalar_t>* __restrict__ rstd) {
-  using real = compute_t<scalar_t>;
-  const index_t rows_at_once = static_cast<index_t>(blockDim.x) / threads;
-  const index_t own_row = static_cast<index_t>(threadIdx.x) / threads;
-  const index_t begin = static_cast<index_t>(threadIdx.x) % threads * width,
-                step = static_cast<index_t>(threads) * width;
-  // All threads of a block go round equally often: row_sum needs every one of them.
-  for (index_t first = blockIdx.x * rows_at_once; first < rows; first += gridDim.x * rows_at_once) {
-    const index_t row = first + own_row;
-    const index_t end = row < rows ? columns : 0;
-    const scalar_t* x = input + row * columns;
-    real sum = 0;
-    for (index_t column = begin; column < end; column += step) {
-      const auto vector = load<width>(x + column);
-      for (int k = 0; k < width; ++k) sum += static_cast<real>(vector.lane[k]);
-    }
-    const real m = row_sum(sum, threads) / static_cast<real>(columns);
-    real squares = 0;
-    for (index_t column = begin; column < end; column += step) {
-      const auto vector = load<width>(x + column);
-      for (int k = 0; k < width; ++k) {
-        const real centred = static_cast<real>(vector.lane[k]) - m;
-        squares += centred * centred;
-      }
-    }
-    const real r = reciprocal_root(row_sum(squares, threads) / static_cast<real>(columns), eps);
-    for (index_t column = begin; column < end; column += step) {
-      const auto vector = load<width>(x + column);
-      const auto w = load_or<width, real>(weight, column, real(1)), b = load_or<width, real>(bias, column, real(0));
-      Vector<scalar_t, width> y;
-      for (int k = 0; k < width; ++k) {
-        y.lane[k] = normalise(static_cast<real>(vector.lane[k]), m, r, w.lane[k], b.lane[k]);
-      }
-      store(output + row * columns + column, y);
-    }
-    if (begin < end && begin == 0) {
-      mean[row] = m;
-      rstd[row] = r;
-    }
-  }
-}
-
-template <typename scalar_t, typename index_t, int width>
-__global__ void layer_norm_backward_kernel(index_t rows, index_t columns, int threads,
-                                           const scalar_t* __restrict__ grad_output, const scalar_t* __restrict__ input,
-                                           const compute_t<scalar_t>* __restrict__ mean,
-                                           const compute_t<scalar_t>* __restrict__ rstd,
-                                           const scalar_t* __restrict__ weight, scalar_t* __restrict__ d_input) {
-  using real = compute_t<scalar_t>;
-  const index_t rows_at_once = static_cast<index_t>(blockDim.x) / threads;
-  const index_t own_row = static_cast<index_t>(threadIdx.x) / threads;
-  const index_t begin = static_cast<index_t>(threadIdx.x) % threads * width,
-                step = static_cast<index_t>(threads) * width;
-  for (index_t first = blockIdx.x * rows_at_once; first < rows; first += gridDim.x * rows_at_once) {
-    const index_t row = first + own_row;
-    const bool is_there = row < rows;
-    const index_t end = is_there ? columns : 0;
-    const scalar_t *g = grad_output + row * columns, *x = input + row * columns;
-    const real m = is_there ? mean[row] : real(0), r = is_there ? rstd[row] : real(0);
-    real sum_h = 0, sum_h_xhat = 0;
-    for (index_t column = begin; column < end; column += step) {
-      const auto grad = load<width>(g + column), vector = load<width>(x + column);
-      const auto w = load_or<width, real>(weight, column, real(1));
-      for (int k = 0; k < width; ++k) {
-        const real h = static_cast<real>(grad.lane[k]) * w.lane[k];
-        sum_h += h;
-        sum_h_xhat += h * ((static_cast<real>(vector.lane[k]) - m) * r);
-      }
-    }
-    const real mean_h = row_sum(sum_h, threads) / static_cast<real>(columns);
-    const real mean_h_xhat = row_sum(sum_h_xhat, threads) / static_cast<real>(columns);
-    for (index_t column = begin; column < end; column += step) {
-      const auto grad = load<width>(g + column), vector = load<width>(x + column);
-      const auto w = load_or<width, real>(weight, column, real(1));
-      Vector<scalar_t, width> d_x;
-      for (int k = 0; k < width; ++k) {
-        const real h = static_cast<real>(grad.lane[k]) * w.lane[k];
-        const real xhat = (static_cast<real>(vector.lane[k]) - m) * r;
-        d_x.lane[k] = input_gradient(h, xhat, r, mean_h, mean_h_xhat);
-      }
-      store(d_input + row * columns + column, d_x);
-    }
-  }
-}
-
-template <typename scalar_t, typename index_t>
-__global__ void layer_norm_columns_kernel(index_t rows, index_t columns, index_t parts,
-                                          const scalar_t* __restrict__ grad_output, const scalar_t* __restrict__ input,
-                                          const compute_t<scalar_t>* __restrict__ mean,
-                                          const compute_t<scalar_t>* __restrict__ rstd,
-                                          compute_t<scalar_t>* __restrict__ d_weight,
-                                          compute_t<scalar_t>* __restrict__ d_bias) {
-  using real = compute_t<scalar_t>;
-  const index_t items = parts * columns;
-  for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
-    const index_t part = item / columns, column = item % columns;
-    real sum_g = 0, sum_g_xhat = 0;
-    for (index_t row = part; row < rows; row += parts) {
-      const real g = static_cast<real>(grad_output[row * columns + column]);
-      sum_g += g;
-      sum_g_xhat += g * ((static_cast<real>(input[row * columns + column]) - mean[row]) * rstd[row]);
-    }
-    d_weight[item] = sum_g_xhat;
-    d_bias[item] = sum_g;
-  }
-}
-
 void launch_layer_norm_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
                                const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
-  for_dtype(dtype, [&]<typename scalar_t>() {
-    using real = compute_t<scalar_t>;
-    for_index_type(rows * columns, [&]<typename index_t>() {
-      for_vector_width<scalar_t>(columns, {input, weight, bias, output}, [&]<int width>() {
-        const int threads = threads_for_row(columns / width);
-        launch_with_barriers("layer_norm_forward_kernel", layer_norm_forward_kernel<scalar_t, index_t, width>, rows,
-                             kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
-                             threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
-                             static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
-                             static_cast<real*>(mean), static_cast<real*>(rstd));
-      });
-    });
-  });
+  for_row_instance(dtype, rows, columns, {input, weight, bias, output},
+                   [&]<typename scalar_t, typename index_t, int width>(int threads) {
+                     using real = compute_t<scalar_t>;
+                     launch_with_barriers(
+                         "layer_norm_forward_kernel", layer_norm_forward_kernel<scalar_t, index_t, width>, rows,
+                         kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
+                         threads, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
+                         static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
+                         static_cast<real*>(mean), static_cast<real*>(rstd));
+                   });
 }
 
 void launch_layer_norm_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output,
                                 const void* input, const void* mean, const void* rstd, const void* weight,
                                 void* d_input, void* stream) {
-  for_dtype(dtype, [&]<typename scalar_t>() {
-    using real = compute_t<scalar_t>;
-    for_index_type(rows * columns, [&]<typename index_t>() {
-      for_vector_width<scalar_t>(columns, {grad_output, input, weight, d_input}, [&]<int width>() {
-        const int threads = threads_for_row(columns / width);
-        launch_with_barriers("layer_norm_backward_kernel", layer_norm_backward_kernel<scalar_t, index_t, width>, rows,
-                             kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
-                             threads, static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
-                             static_cast<const real*>(mean), static_cast<const real*>(rstd),
-                             static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input));
-      });
-    });
-  });
+  for_row_instance(dtype, rows, columns, {grad_output, input, weight, d_input},
+                   [&]<typename scalar_t, typename index_t, int width>(int threads) {
+                     using real = compute_t<scalar_t>;
+                     launch_with_barriers(
+                         "layer_norm_backward_kernel", layer_norm_backward_kernel<scalar_t, index_t, width>, rows,
+                         kBlockSize / threads, stream, static_cast<index_t>(rows), static_cast<index_t>(columns),
+                         threads, static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
+                         static_cast<const real*>(mean), static_cast<const real*>(rstd),
+                         static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input));
+                   });
 }
 
 void launch_layer_norm_columns(ScalarType dtype, int64_t rows, int64_t columns, int64_t parts, const void* grad_output,

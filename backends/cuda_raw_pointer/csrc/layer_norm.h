@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels, free of PyTorch and of CUDA: layer_norm.cu defines them, layer_norm.cpp calls
-// them.
+// Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: layer_norm.cu defines them, layer_norm.cpp
+// calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight and bias, of (columns,), may be null. mean and
 // rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a cudaStream_t.

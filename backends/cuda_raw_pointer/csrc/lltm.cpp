@@ -1,6 +1,6 @@
 // LLTM over raw pointers: lltm_operator.h with the kernels of lltm.cu.
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "lltm.h"
 
 #include "lltm_operator.h"

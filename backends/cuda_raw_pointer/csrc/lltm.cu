@@ -1,16 +1,28 @@
 // The element-wise part of the LLTM cell, forward and backward, over raw pointers.
 //
+// Reading order:
+//    1. spec/lltm.py             the mathematics, with the names that are used here
+//    2. lltm.cu                  this file: two kernels, and their launches, which lltm.h declares
+//    3. _cuda/lltm_math.h        the arithmetic of one element
+//    4. _cuda/vectors.h          loads and stores of 16 bytes
+//    5. _cuda/launch.h           the instance for a dtype and an index type, the grid, the check of a launch
+//    6. lltm.cpp                 from tensors to pointers
+//    7. _cuda/lltm_operator.h    the matrix products around the kernels
+//    8. _native/lltm_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//    9. _native/registration.h   autograd, autocast, Meta kernels and registration, for every operator
+//   10. lltm_sequence.cpp        the same kernels for each step of a sequence
+//
 // gates and d_gates are (batch, 3*state_size): a row holds in_gate, out_gate and candidate_gate, state_size each. All
 // other arrays are (batch, state_size). Everything is contiguous.
 //
 // Work: an item is `width` neighbouring elements of one row, so item n starts at element n*width of a state and at
 // element n*width + row*2*state_size of the gates. Neighbouring threads take neighbouring items: every load and store
-// is coalesced, and of 16 bytes where size and alignment allow it. Forward moves 6 elements for each of the state,
-// backward 10.
-#include "addressing.h"
+// is coalesced, and of 16 bytes where size and alignment allow it. For each element of the state, forward moves 6
+// elements and backward 10.
 #include "launch.h"
 #include "lltm.h"
 #include "lltm_math.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 

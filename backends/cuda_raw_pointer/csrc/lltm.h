@@ -1,4 +1,4 @@
-// Launchers of the LLTM kernels, free of PyTorch and of CUDA: lltm.cu defines them, lltm.cpp calls them.
+// Launchers of the LLTM kernels, declared without PyTorch and CUDA: lltm.cu defines them, lltm.cpp calls them.
 //
 // All pointers are to contiguous arrays of `dtype`: gates and d_gates (batch, 3*state_size), the others
 // (batch, state_size). batch * state_size > 0. `stream` is a cudaStream_t.

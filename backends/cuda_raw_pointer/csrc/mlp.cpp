@@ -1,6 +1,6 @@
 // MLP over raw pointers: mlp_operator.h with the kernels of mlp.cu.
 //
-// The kernels know no strides, so what is not contiguous is copied first.
+// The kernels take no strides, so what is not contiguous is copied first.
 #include "mlp.h"
 
 #include "mlp_operator.h"

@@ -1,16 +1,27 @@
 // The element-wise part of the MLP's hidden layer, forward and backward, over raw pointers.
 //
+// Reading order:
+//   1. spec/mlp.py             the mathematics, with the names that are used here
+//   2. mlp.cu                  this file: two kernels, and their launches, which mlp.h declares
+//   3. _cuda/mlp_math.h        the arithmetic of one hidden unit
+//   4. _cuda/vectors.h         loads and stores of 16 bytes
+//   5. _cuda/launch.h          the instance for a dtype and an index type, the grid, the check of a launch
+//   6. mlp.cpp                 from tensors to pointers
+//   7. _cuda/mlp_operator.h    the matrix products around the kernels
+//   8. _native/mlp_autograd.h  argument checks, differentiable formulae, and the traits of the operator
+//   9. _native/registration.h  autograd, autocast, Meta kernels and registration, for every operator
+//
 // hidden_bias is (hidden_size,), all other arrays are (batch, hidden_size). Everything is contiguous.
 //
 // Work: an item is `width` neighbouring elements of one row, so item n starts at element n*width, which is in column
 // n*width % hidden_size. Neighbouring threads take neighbouring items: every load and store is coalesced, and of 16
-// bytes where size and alignment allow it. Both kernels work in place: forward moves 2 elements for each hidden unit,
+// bytes where size and alignment allow it. Both kernels work in place. For each hidden unit, forward moves 2 elements,
 // and the bias, which stays in the cache; backward moves 3.
 #include "mlp.h"
 
-#include "addressing.h"
 #include "launch.h"
 #include "mlp_math.h"
+#include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
 

@@ -1,4 +1,4 @@
-// Launchers of the MLP kernels, free of PyTorch and of CUDA: mlp.cu defines them, mlp.cpp calls them.
+// Launchers of the MLP kernels, declared without PyTorch and CUDA: mlp.cu defines them, mlp.cpp calls them.
 //
 // All pointers are to contiguous arrays of `dtype`: hidden_bias (hidden_size,), the others (batch, hidden_size).
 // batch * hidden_size > 0. `stream` is a cudaStream_t.
@@ -10,7 +10,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// `hidden` holds the product, and then what the hidden units make of it.
+/// On entry `hidden` is the product, on return the values of the hidden units.
 void launch_mlp_forward(torch::headeronly::ScalarType dtype, int64_t batch, int64_t hidden_size,
                         const void* hidden_bias, void* hidden, void* stream);
 

@@ -1,8 +1,8 @@
 """How a kernel is launched: compiled on the GPU, interpreted on the CPU, in one process and without any setting.
 
-Triton itself decides between the two when it is imported, by TRITON_INTERPRET, for the whole process. Here both are
-made of each kernel, and the tensors decide. Kernels therefore call nothing of triton.language that is written in Triton
-itself (tl.sum, tl.sigmoid), for those are compiled functions, which the interpreter cannot call.
+Triton itself chooses one of the two for the whole process when it is imported, by TRITON_INTERPRET. Here each kernel
+exists in both forms, and the device of the tensors decides. Kernels therefore call no function of triton.language that
+is written in Triton itself (tl.sum, tl.sigmoid): those are compiled, and the interpreter cannot call them.
 """
 
 import os
@@ -23,14 +23,14 @@ from triton.runtime.jit import JITFunction
 with patch.dict(os.environ):
     import torch._dynamo
 
-#: The interpreter replaces parts of triton.language while it runs, and knows one grid: all kernels run on one thread.
+#: The interpreter replaces parts of triton.language while it runs and has one grid, so all kernels run on one thread.
 _INTERPRETER = ThreadPoolExecutor(1, "triton-interpreter")
 
 _TRITON_DTYPES = {torch.float64: tl.float64}
 
 
 class Function(JITFunction):
-    """A function that kernels call: compiled with them, and called as it is by the interpreter."""
+    """A function that kernels call. It is compiled with them; the interpreter calls it as a Python function."""
 
     def __call__(self, *arguments):
         return self.fn(*arguments)
@@ -55,7 +55,7 @@ class Kernel:
             with torch.cuda.device(written[0].device):
                 self._compiled[grid](*read, *written, *sizes, **constants)
             return
-        # To bfloat16 the interpreter truncates where the compiler rounds, so it works in float32 and PyTorch rounds.
+        # The interpreter truncates to bfloat16, the compiler rounds. So it works in float32, and PyTorch rounds.
         results = [_without_bfloat16(tensor) for tensor in written]
         arguments = [*(tensor if tensor is None else _without_bfloat16(tensor) for tensor in read), *results, *sizes]
         _INTERPRETER.submit(self._interpret, grid, arguments, constants).result()
@@ -64,7 +64,7 @@ class Kernel:
                 tensor.copy_(result)
 
     def _interpret(self, grid: tuple[int, ...], arguments: list[Any], constants: dict[str, Any]) -> None:
-        with numpy.errstate(all="ignore"):  # inf and NaN are values here, of which numpy would warn
+        with numpy.errstate(all="ignore"):  # inf and NaN are valid here, and numpy would warn
             self._interpreted[grid](*arguments, **constants)
 
 
@@ -78,7 +78,7 @@ def wide(tensor: Tensor) -> Any:
 
 
 def block_size(tensor: Tensor) -> int:
-    """Elements for one program: some for each thread of a GPU, many for the interpreter, to which a program is dear."""
+    """Elements for one program: a few for each thread of a GPU, many for the interpreter, where a program is slow."""
     return 1024 if tensor.is_cuda else 65536
 
 

@@ -1,12 +1,12 @@
-"""LayerNorm: rows forward, rows backward, and the sums over rows, a kernel each.
+"""LayerNorm: one kernel for the rows forward, one for the rows backward, and one for the sums over rows.
 
-Matrices are contiguous, of (rows, columns). A program works on tiles of ROWS rows by BLOCK columns, and goes along its
-rows, or, for the sums over rows, down its columns; the partial sums of the parts that the rows are divided into are
-added up afterwards, in the same order each time. All of the arithmetic is in WIDE, float32 for half types; mean and
-rstd stay in it.
+Matrices are contiguous, of (rows, columns). A program works on tiles of ROWS rows by BLOCK columns. It goes along its
+rows, or, for the sums over rows, down its columns. The rows are divided into parts for these sums, and the sums of the
+parts are added up afterwards, in the same order each time. All of the arithmetic is in WIDE, float32 for half types;
+mean and rstd stay in it.
 
-mean and rstd are outputs of forward and so have a history, and backward is an operator without a derivative of its own:
-a second differentiation meets it on every path and raises.
+mean and rstd are outputs of forward, so they have a history. Backward is an operator without a derivative of its own,
+so a second differentiation raises: every path leads through it.
 """
 
 import math
@@ -23,7 +23,7 @@ from backends.autocast import by_rule
 from backends.triton.fused.launch import Kernel, block_size, blocks, wide
 from spec.layer_norm import OPERATOR
 
-#: What tl.sum adds with: the interpreter knows it, and adds by numpy.
+#: The function with which tl.sum adds. The interpreter recognises it, and adds by numpy.
 _add = tl.standard._sum_combine
 
 #: Into how many parts the rows are divided for the sums over them.
@@ -44,7 +44,7 @@ def _forward_kernel(
     WIDE: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    TILES: tl.constexpr,  # in a row; with numpy 2.4 the interpreter takes no tensor as the bound of a range
+    TILES: tl.constexpr,  # of a row; with numpy 2.4 the interpreter refuses a tensor as the bound of a range
 ):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     total = tl.full((ROWS, BLOCK), 0.0, WIDE)
@@ -86,7 +86,7 @@ def _backward_kernel(
     WIDE: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    TILES: tl.constexpr,  # in a row; with numpy 2.4 the interpreter takes no tensor as the bound of a range
+    TILES: tl.constexpr,  # of a row; with numpy 2.4 the interpreter refuses a tensor as the bound of a range
 ):
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     m = tl.load(mean + row, mask=row < rows, other=0.0)

@@ -4,8 +4,8 @@ gates and d_gates are (batch, 3*state_size), all other arrays (batch, state_size
 program takes BLOCK neighbouring elements of the state; element n of row r has its gates at n + r*2*state_size and
 state_size and 2*state_size further. All of the arithmetic is in WIDE, float32 for half types.
 
-Backward reads what forward reads, which has a history, and is an operator without a derivative of its own: a second
-differentiation meets it on every path and raises.
+Backward reads the inputs of forward, which have a history. It is an operator without a derivative of its own, so a
+second differentiation raises: every path leads through it.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _sigmoid(z):
 
 @Function
 def _expm1(z):
-    # For z <= 0 alone. Near 0, where exp(z) - 1 cancels, by its series: z (1 + z/2 (1 + z/3 (...))).
+    # For z <= 0 only. Near 0, where exp(z) - 1 cancels, the series z (1 + z/2 (1 + z/3 (...))) is used.
     series = z / 15 + 1.0
     for n in tl.static_range(13):
         series = z / (14 - n) * series + 1.0
@@ -88,7 +88,7 @@ def _backward_kernel(
     d_gate = d_gates + offset
     tl.store(d_gate, d_cell * k * i * (1.0 - i), mask=inside)
     tl.store(d_gate + state_size, g_h * t * o * (1.0 - o), mask=inside)
-    # elu' by a selection on z_k, and not by a product with a mask: that would be inf * 0 beyond the overflow of exp.
+    # elu' selects by z_k: a product with a mask would be inf * 0 = NaN where exp overflows.
     tl.store(d_gate + 2 * state_size, d_cell * i * tl.where(z_k > 0, 1.0, tl.exp(z_k)), mask=inside)
     tl.store(d_old_cell + state, d_cell, mask=inside)
 

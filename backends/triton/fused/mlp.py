@@ -23,14 +23,14 @@ def _forward_kernel(product, hidden_bias, hidden, elements, hidden_size, WIDE: t
     inside = unit < elements
     bias = tl.load(hidden_bias + unit % hidden_size, mask=inside, other=0.0).to(WIDE)
     z = tl.load(product + unit, mask=inside, other=0.0).to(WIDE) + bias
-    tl.store(hidden + unit, tl.where(z < 0, 0.0, z), mask=inside)  # a NaN is not below 0, and stays
+    tl.store(hidden + unit, tl.where(z < 0, 0.0, z), mask=inside)  # a NaN is not below 0 and stays a NaN
 
 
 @Kernel
 def _backward_kernel(d_hidden, hidden, d_z, elements, BLOCK: tl.constexpr):
     unit = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = unit < elements
-    # A selection and not a product with a mask: where d_hidden has overflown, inf * 0 would be NaN.
+    # It selects: a product with a mask would be inf * 0 = NaN where d_hidden has overflowed.
     is_live = tl.load(hidden + unit, mask=inside, other=0.0) > 0
     tl.store(d_z + unit, tl.where(is_live, tl.load(d_hidden + unit, mask=inside, other=0.0), 0.0), mask=inside)
 

@@ -1,4 +1,4 @@
-// Raw pointers to contiguous rows, read and written 16 bytes at a time where size and alignment allow it.
+// Contiguous memory, read and written 16 bytes at a time where size and alignment allow it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace OPERATOR_NAMESPACE {
 
 constexpr int kVectorBytes = 16;
 
-/// `width` neighbouring elements. An assignment copies lane by lane, so to reach an array of scalar_t through a
-/// Vector breaks no aliasing rule; the alignment is what makes one load or store of it.
+/// `width` neighbouring elements. An assignment copies lane by lane, so no aliasing rule is broken when an array of
+/// scalar_t is accessed through a Vector. The alignment makes one load or store of the whole.
 template <typename scalar_t, int width>
 struct alignas(sizeof(scalar_t) * width) Vector {
   scalar_t lane[width];
@@ -27,8 +27,8 @@ __device__ void store(scalar_t* to, const Vector<scalar_t, width>& vector) {
   *reinterpret_cast<Vector<scalar_t, width>*>(to) = vector;
 }
 
-/// Calls `body.operator()<width>()` with 16 bytes' width if a row of `row_size` elements is a whole number of such
-/// vectors and all pointers are aligned to them, with width 1 otherwise.
+/// Calls `body.operator()<width>()` with the width of 16 bytes if a row of `row_size` elements is a whole number of
+/// such vectors and all pointers are aligned to them; with width 1 otherwise.
 template <typename scalar_t, typename Body>
 void for_vector_width(int64_t row_size, std::initializer_list<const void*> pointers, Body body) {
   constexpr int width = kVectorBytes / sizeof(scalar_t);
