@@ -270,6 +270,13 @@ def build(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] 
     return made.library
 
 
+def is_built(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> bool:
+    """Whether `build` would compile nothing. Raises as `plan` does."""
+    if not extra_flags and ahead.find(library_name(operator, device), lambda: made_from(operator, device)):
+        return True
+    return plan(operator, device, extra_flags).library.exists()
+
+
 def _compile(made: Build) -> None:
     # A folder of its own for each attempt: what a killed builder left behind is never read.
     with tempfile.TemporaryDirectory(dir=made.folder, prefix="attempt-") as scratch:

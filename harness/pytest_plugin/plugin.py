@@ -33,7 +33,7 @@ from harness.report.shards import Shard
 from harness.running import selection_options
 from harness.running.isolation import Isolation, Limits
 from harness.running.option_values import seconds, shard, whole
-from harness.running.selection import Selection, Slot, slots
+from harness.running.selection import Selection, Slot, slots, to_build
 from spec.contract import DTYPES
 
 gpu_turns.take_turns()  # before anything asks CUDA
@@ -64,6 +64,8 @@ _HARMLESS = (
     # torch.compile itself triggers this where it meets a torch.autograd.Function
     ".*should not be instantiated.*:DeprecationWarning",
 )
+#: Names of the files and folders of tests that judge whatever is selected.
+_JUDGING = ("conformance", "test_properties.py")
 #: The group of the cells that take most of a GPU's memory.
 _LARGE = "large"
 
@@ -153,7 +155,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_sessionstart(session: pytest.Session) -> None:
     """By now there is a terminal reporter, where there will be one."""
     selection = _selection(session.config)
+    _announce_builds(session.config, selection)
     progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
+
+
+def _announce_builds(config: pytest.Config, selection: Selection) -> None:
+    """Say what a first run compiles: it takes minutes in which little else is to be seen."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if (
+        reporter is None
+        or hasattr(config, "workerinput")
+        or config.getoption("collectonly")
+        or _ISOLATION in config.stash
+    ):
+        return
+    if not any(Path(text.partition("::")[0]).name in _JUDGING for text in config.args):
+        return
+    missing = to_build(_slots(selection))
+    if missing:
+        count = f"{len(missing)} librar{'ies are' if len(missing) > 1 else 'y is'}"
+        reporter.write_line(f"{count} not built yet, which takes up to a minute each, once: {', '.join(missing)}")
 
 
 def selected(config: pytest.Config) -> list[Slot]:
@@ -183,8 +204,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
     # By dtype: the first groups are those of float32, which take longest, and each is another operator's: so workers do
-    # not begin by waiting for the same build.
-    found = sorted(selected(metafunc.config), key=lambda slot: DTYPES.index(slot.dtype))
+    # not begin by waiting for the same build. What needs no build comes first: it has a verdict within seconds.
+    found = sorted(selected(metafunc.config), key=lambda slot: (DTYPES.index(slot.dtype), slot.compiled() is not None))
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
-from backends.base import CPU, CUDA, DEVICES, Declaration
+from backends.base import CPU, CUDA, DEVICES, CompiledOperator, Declaration
 from harness import discovery
 from harness.building import build
 from harness.discovery import Candidate, FoundBackend
-from harness.errors import Absent, Broken, Unavailable, UnknownName, UsageError
+from harness.errors import Absent, Broken, HarnessError, Unavailable, UnknownName, UsageError
 from harness.judging.contract_check import admit
 from harness.judging.judge import judge
 from harness.judging.property import Property
@@ -62,6 +63,16 @@ class Slot:
     def id(self) -> str:
         """`lltm-aten-cpp-cpu-float32`, as pytest shows it."""
         return f"{self.operator.name}-{self.backend}-{self.device}-{str(self.dtype).removeprefix('torch.')}"
+
+    def compiled(self) -> CompiledOperator | None:
+        """What has to be built before this place can be judged; None where nothing has, or where it cannot be read."""
+        if not isinstance(self.source, FoundBackend):
+            return None
+        try:
+            found = self.source.implementation(self.operator.name)
+        except HarnessError:
+            return None  # its cells say so
+        return found if isinstance(found, CompiledOperator) else None
 
     def subject(self) -> Subject:
         """Load the implementation. Raises Absent, Unavailable, Broken."""
@@ -136,6 +147,20 @@ def slots(selection: Selection) -> list[Slot]:
         if found.setdefault(slot.id, slot).source != slot.source:
             raise UsageError(f"two candidates are called {slot.backend!r}: rename one, their cells would be mixed up")
     return list(found.values())
+
+
+def to_build(places: Sequence[Slot]) -> list[str]:
+    """`aten-cpp/lltm` of every library that these places need and that is not there yet."""
+    missing: dict[str, None] = {}
+    for slot in places:
+        compiled = slot.compiled()
+        if compiled is None:
+            continue
+        device = slot.device if compiled.has_cuda_sources else CPU
+        with suppress(HarnessError):  # no compiler, or no such device: the cells say so
+            if not build.is_built(compiled, device, build.SANITIZERS if slot.sanitize else ()):
+                missing[f"{slot.backend}/{slot.operator.name}"] = None
+    return list(missing)
 
 
 def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequence[torch.dtype]) -> Iterator[Slot]:
