@@ -202,9 +202,8 @@ struct LayerNormTraits {
     context->saved_data["eps"] = eps;
   }
 
-  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents,
-                                       LayerNormWanted wanted, bool differentiable) {
-    const variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& saved,
+                                       const variable_list& cotangents, LayerNormWanted wanted, bool differentiable) {
     const Tensor &input = saved[0], &mean = saved[2], &rstd = saved[3], &grad_output = cotangents[0];
     const OptionalTensor weight = saved[1].defined() ? OptionalTensor(saved[1]) : std::nullopt;
     const int64_t normalized = context->saved_data["normalized"].toInt();

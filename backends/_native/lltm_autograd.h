@@ -160,9 +160,8 @@ struct LltmTraits {
     context->save_for_backward({input, weights, bias, old_h, old_cell, std::get<2>(made)});
   }
 
-  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents, LltmWanted wanted,
-                                       bool differentiable) {
-    const variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext*, const variable_list& saved, const variable_list& cotangents,
+                                       LltmWanted wanted, bool differentiable) {
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &old_h = saved[3], &old_cell = saved[4];
     const Tensor &gates = saved[5], &grad_h = cotangents[0], &grad_cell = cotangents[1];
     if (differentiable) {

@@ -234,9 +234,8 @@ struct LltmSequenceTraits {
     context->save_for_backward({input, weights, bias, h0, c0, h, gates, cells});
   }
 
-  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents,
+  static std::vector<Tensor> gradients(AutogradContext*, const variable_list& saved, const variable_list& cotangents,
                                        LltmSequenceWanted wanted, bool differentiable) {
-    const variable_list saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weights = saved[1], &bias = saved[2], &h0 = saved[3], &c0 = saved[4];
     const Tensor &grad_h = cotangents[0], &grad_cell = cotangents[1];
     if (differentiable) {  // the scan is made again, and autograd follows it this time

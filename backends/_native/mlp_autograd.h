@@ -161,9 +161,8 @@ struct MlpTraits {
     context->save_for_backward({input, hidden_weights, hidden_bias, output_weights, std::get<1>(made)});
   }
 
-  static std::vector<Tensor> gradients(AutogradContext* context, const variable_list& cotangents, MlpWanted wanted,
-                                       bool differentiable) {
-    const variable_list saved = context->get_saved_variables();
+  static std::vector<Tensor> gradients(AutogradContext*, const variable_list& saved, const variable_list& cotangents,
+                                       MlpWanted wanted, bool differentiable) {
     const Tensor &input = saved[0], &hidden_weights = saved[1], &hidden_bias = saved[2], &output_weights = saved[3];
     const Tensor &hidden = saved[4], &grad_output = cotangents[0];
     if (differentiable) {

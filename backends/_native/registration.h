@@ -35,6 +35,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "arguments.h"
@@ -142,13 +143,15 @@ struct DifferentiableOperator<Traits, Outputs(Arguments...)> {
 
     static variable_list backward(AutogradContext* context, const variable_list& cotangents) {
       const Wanted wanted = wanted_of(context);
+      // Before the guards below: in a checkpoint, to unpack is to run forward again, which autograd must follow.
+      const variable_list saved = context->get_saved_variables();
       std::vector<Tensor> computed;
       if (at::GradMode::is_enabled()) {  // create_graph=True
         const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-        computed = Traits::gradients(context, cotangents, wanted, /*differentiable=*/true);
+        computed = Traits::gradients(context, saved, cotangents, wanted, /*differentiable=*/true);
       } else {
         const at::AutoDispatchBelowADInplaceOrView below_autograd;
-        computed = Traits::gradients(context, cotangents, wanted, /*differentiable=*/false);
+        computed = Traits::gradients(context, saved, cotangents, wanted, /*differentiable=*/false);
       }
       return for_each_argument(in_places(computed, wanted));
     }
