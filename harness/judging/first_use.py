@@ -42,12 +42,12 @@ def hold(subject: Subject) -> str:
     Returns in words what was done, or why it was not.
     """
     if subject.dtype != torch.float32:
-        return "asked in float32"
+        return "done in float32 only"
     if "asan" in os.environ.get("LD_PRELOAD", ""):
-        return "not asked: under a sanitizer it would be another build"
+        return "not done: under a sanitizer it would be another build"
     address = _address(subject.raw or subject.function)
     if not address and subject.backend not in _backends():
-        return "not asked: the function cannot be found by name"
+        return "not done: the function cannot be found by name"
     about = {
         "operator": subject.operator.name,
         "backend": subject.backend,
@@ -56,7 +56,7 @@ def hold(subject: Subject) -> str:
         **address,
     }
     if (json.dumps(about), subject.operator.form) in _answered:
-        return "asked with the first form"
+        return "done with the first form"
     forms = [form.form for form in subject.operator.every_form()]
     answer = json.loads(_asked(json.dumps({**about, "forms": forms})))
     if answer["changes"]:
@@ -133,7 +133,7 @@ def answer(asked: str) -> str:
         function = None if implementation is None else build.load(implementation, device)
         note("its import", forms[0])
     if function is None:
-        return json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"})
+        return json.dumps({"changes": [], "done": "not done: the function cannot be found by name"})
     subject = Subject(operator, question["backend"], device, torch.float32, function)
     for form in forms:
         if not changes:
