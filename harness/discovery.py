@@ -1,4 +1,4 @@
-"""Find operators and backends by folder, by path and by entry point. Nothing else in the project imports one."""
+"""Find operators and backends by folder, by path and by entry point. No other module of the project imports one."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True)
 class FoundBackend:
-    """A backend's public name, what it says of itself, and the package to look for operators in."""
+    """A backend's public name, its `BACKEND`, and the package that holds its operators."""
 
     name: str
     backend: Backend
     package: ModuleType
 
     def implementation(self, operator: str) -> Implementation | None:
-        """The backend's implementation of that operator; None where it has no such file. Raises Broken."""
+        """The backend's implementation of that operator; None if it has no such file. Raises Broken."""
         name = f"{self.package.__name__}.{operator}"
         if importlib.util.find_spec(name) is None:
             return None
@@ -66,15 +66,15 @@ def public_name(folder: str) -> str:
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    # Whatever somebody's module raises is that module's fault, and is reported as such.
+    # Whatever a module raises while it is imported is reported as that module's fault.
     except (Exception, SystemExit) as error:
         raise Broken(f"{name} does not import: {type(error).__name__}: {error}") from error
 
 
 def import_file(path: Path, name: str) -> ModuleType:
-    """Import a Python file, or a package by its folder, once. Raises Broken.
+    """Import a Python file, or a package by its folder, once. Raises UsageError or Broken.
 
-    The module's name is `name` and a digest of the path: two files of one name are two modules.
+    The module's name is `name` and a digest of the path, so two files of the same name are two modules.
     """
     name = f"{name}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
@@ -178,7 +178,7 @@ def _named(kind: str, name: str, known: Mapping[str, _Found]) -> _Found:
 
 
 def require_device(device: str) -> None:
-    """Raise Unavailable, with the reason, where this machine lacks `device`; UnknownName where there is no such."""
+    """Raise Unavailable, with the reason, if this machine lacks `device`; UnknownName if there is no such device."""
     if device not in DEVICES:
         raise UnknownName("device", device, DEVICES)
     if device == CUDA and not torch.cuda.is_available():
@@ -186,7 +186,7 @@ def require_device(device: str) -> None:
 
 
 def load_function(operator: str, backend: str, device: str) -> Callable[..., Any]:
-    """The function of a shipped backend, built if need be. Raises UnknownName, Unavailable or Broken."""
+    """The function of a shipped backend, built if necessary. Raises UnknownName, Unavailable or Broken."""
     found = _named("backend", backend, all_backends())
     require_device(device)
     if device not in found.backend.devices:
@@ -202,7 +202,7 @@ def load_function(operator: str, backend: str, device: str) -> Callable[..., Any
 class Candidate:
     """A function given on the command line, and what its module declares that it does not do.
 
-    `text` is what was given, with the file's whole path, so that it means the same in any folder.
+    `text` is the option's value with the complete path of the file, so that it means the same in any folder.
     """
 
     operator: str

@@ -1,9 +1,9 @@
-"""What can go wrong in a run, in the order in which a run meets it.
+"""The errors of a run, in the order in which a run can meet them.
 
-A run reads its options (`UsageError`, `UnknownName`), finds operators and backends (`Broken` where one does not
-import), builds and loads what is compiled (`Unavailable` where this machine lacks the means, `Broken` where the
-compiler or the loader refuses), and judges (`Failure` where a candidate does not keep the contract). The first two
-end the run with a sentence; the others become a cell of the report, and the run goes on.
+A run reads its options (`UsageError`, `UnknownName`). It finds operators and backends (`Broken` if one does not
+import). It builds and loads compiled code (`Unavailable` if this machine lacks the means, `Broken` if the compiler or
+the loader fails). It judges (`Failure` if an implementation breaks the contract). The first two end the run with one
+sentence; the others become a cell of the report, and the run goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class HarnessError(Exception):
-    """Base of everything that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class UsageError(HarnessError):
@@ -22,7 +22,7 @@ class UsageError(HarnessError):
 
 
 class UnknownName(UsageError):
-    """A name that nothing answers to; a near one is suggested."""
+    """A name that is not known; the message suggests a similar one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
@@ -36,18 +36,18 @@ class Unavailable(HarnessError):
 
 
 class Absent(Unavailable):
-    """The backend says itself, with a reason, that it lacks this operator. Verdict `declared`."""
+    """The backend declares, with a reason, that it does not implement this operator. Verdict `declared`."""
 
 
 class Broken(HarnessError):
-    """The code cannot be loaded: it does not import, compile or link. Verdict `fail`, with the whole log."""
+    """The code cannot be loaded: it does not import, compile or link. Verdict `fail`, with the complete log."""
 
 
 class Failure(HarnessError):
-    """An implementation broke the contract. The message reads «X, but should be Y [operator(case)]».
+    """An implementation broke the contract. The message of a comparison is «X, but should be Y [operator(case)]».
 
-    `figures` are numbers for the report: `worst` where an error exceeded its allowance, `reproducer` where a script
-    shows the failure alone. `tensor` names the output or gradient that was wrong.
+    `figures` are numbers for the report: `worst` if an error exceeded its allowance, `reproducer` if a script shows the
+    failure on its own. `tensor` names the output or gradient that was wrong.
     """
 
     def __init__(self, message: str, *, figures: Mapping[str, Any] | None = None, tensor: str = "") -> None:
@@ -56,7 +56,7 @@ class Failure(HarnessError):
         self.tensor = tensor
 
     def prefixed(self, words: str) -> Failure:
-        """The same failure in other circumstances, which `words` name; its reproducer would not show those."""
+        """The same failure in the circumstances that `words` name. It has no reproducer, which would not show them."""
         figures = {name: value for name, value in self.figures.items() if name != "reproducer"}
         return Failure(f"{words}{self}", figures=figures, tensor=self.tensor)
 
@@ -71,4 +71,4 @@ class NoEvidence(HarnessError):
 
 
 class NotApplicable(HarnessError):
-    """The property says nothing about this operator, device or dtype. Verdict `not-run`, with the reason."""
+    """The property does not apply to this operator, device or dtype. Verdict `not-run`, with the reason."""

@@ -13,9 +13,9 @@ from modules.base import OnBackend
 class LayerNorm(OnBackend):
     """Normalises over the last dimensions, with the arguments and parameters of torch.nn.LayerNorm.
 
-    Parameters: `weight` and `bias`, both of shape `normalized_shape`, or None where `elementwise_affine` is False;
-    `bias` is None too where that argument is False. They are the same for every backend, and for torch.nn.LayerNorm, so
-    a state dict written with one loads with another.
+    Parameters: `weight` and `bias`, both of shape `normalized_shape`. Both are None if `elementwise_affine` is False;
+    `bias` is None if the argument `bias` is False. They are the same for every backend, and for torch.nn.LayerNorm, so
+    a state dict of one loads into another.
 
     `backend` and `emulated` are those of `modules.base.OnBackend`.
     """
@@ -48,14 +48,14 @@ class LayerNorm(OnBackend):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weights of 1 and a bias of 0, as torch.nn.LayerNorm has them."""
+        """Set the weights to 1 and the bias to 0, as torch.nn.LayerNorm does."""
         if self.weight is not None:
             nn.init.ones_(self.weight)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input, of its shape, (*, *normalized_shape)."""
+        """The normalised input, of the shape of `input`: (*, *normalized_shape)."""
         function = self.function("layer_norm", input.device)
         output: Tensor = function(input, self.normalized_shape, self.weight, self.bias, self.eps)
         return output

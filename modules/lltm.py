@@ -11,10 +11,10 @@ State = tuple[Tensor, Tensor]
 
 
 class Recurrent(OnBackend):
-    """The parameters of the cell, and the backend's functions of them.
+    """The parameters of the cell, and the call of the backend's function with them.
 
-    Parameters: `weights` (3*state_size, state_size + input_features) and `bias` (3*state_size,). They are the same
-    for every backend, and for one step and a sequence, so a state dict written with one loads with another.
+    Parameters: `weights` (3*state_size, state_size + input_features) and `bias` (3*state_size,). They are the same for
+    every backend, for one step and for a sequence, so a state dict of one loads into another.
 
     `backend` and `emulated` are those of `modules.base.OnBackend`.
     """
@@ -44,10 +44,10 @@ class Recurrent(OnBackend):
             nn.init.uniform_(parameter, -bound, bound)
 
     def _run(self, operator: str, input: Tensor, state: State | None) -> State:
-        """What the backend's `operator` makes of input, parameters and state; of a state of zeros where it is None."""
+        """Call the backend's `operator` with input, parameters and state; None is a state of zeros."""
         if state is None:
             shape = (input.shape[-2], self.state_size)
-            state = (input.new_zeros(shape), input.new_zeros(shape))  # two: one tensor twice cannot be compiled
+            state = (input.new_zeros(shape), input.new_zeros(shape))  # two: torch.compile rejects one tensor twice
         result: State = self.function(operator, input.device)(input, self.weights, self.bias, *state)
         return result
 
@@ -65,21 +65,21 @@ class LLTM(Recurrent):
     def forward(self, input: Tensor, state: State | None = None) -> State:
         """(new_h, new_cell), each (batch, state_size).
 
-        `input` is (batch, input_features); `state` is (old_h, old_cell), each (batch, state_size), zeros where None.
+        `input` is (batch, input_features). `state` is (old_h, old_cell), each (batch, state_size), or None for zeros.
         """
         return self._run("lltm", input, state)
 
 
 class LLTMSequence(Recurrent):
-    """The Long-Long-Term-Memory cell over a sequence, as torch.nn.LSTM is for its cell.
+    """The Long-Long-Term-Memory cell over a sequence, as torch.nn.LSTM is to torch.nn.LSTMCell.
 
-    Parameters and arguments are those of every `Recurrent` module: the state dict of an `LLTM` loads.
+    Parameters and arguments are those of every `Recurrent` module, so the state dict of an `LLTM` loads.
     """
 
     def forward(self, input: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """(h, (h_T, c_T)): every step's h (steps, batch, state_size), and the state for the sequence that follows.
+        """(h, (h_T, c_T)): h of every step (steps, batch, state_size), and the final state, each (batch, state_size).
 
-        `input` is (steps, batch, input_features); `state` is (h0, c0), each (batch, state_size), zeros where None.
+        `input` is (steps, batch, input_features). `state` is (h0, c0), each (batch, state_size), or None for zeros.
         """
         h, c_T = self._run("lltm_sequence", input, state)
         h_T = h[-1] if len(h) else input.new_zeros(c_T.shape) if state is None else state[0]

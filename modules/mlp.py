@@ -12,8 +12,8 @@ class MLP(OnBackend):
     """A multilayer perceptron with one hidden layer of rectified linear units.
 
     Parameters: `hidden_weights` (hidden_size, input_features), `hidden_bias` (hidden_size,), `output_weights`
-    (output_size, hidden_size) and `output_bias` (output_size,). They are the same for every backend, so a state dict
-    written with one loads with another.
+    (output_size, hidden_size) and `output_bias` (output_size,). They are the same for every backend, so a state dict of
+    one loads into another.
 
     `backend` and `emulated` are those of `modules.base.OnBackend`.
     """
@@ -39,7 +39,7 @@ class MLP(OnBackend):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw each layer's parameters uniformly from +-1/sqrt(its inputs), as torch.nn.Linear does."""
+        """Draw the parameters of each layer uniformly from +-1/sqrt(its inputs), as torch.nn.Linear does."""
         for weights, bias in ((self.hidden_weights, self.hidden_bias), (self.output_weights, self.output_bias)):
             inputs = weights.shape[1]
             bound = inputs**-0.5 if inputs > 0 else 0.0

@@ -1,5 +1,5 @@
-"""The law: what each operator computes, its gradient, and how much error is allowed.
+"""The contracts: what each operator computes, its gradient, and how much error is allowed.
 
-One module an operator (`spec.lltm`), each with a module-level `OPERATOR`. Nothing here imports
-`backends` or `harness`, so the law cannot lean on what it judges.
+Each operator has one module (`spec.lltm`) with a module-level `OPERATOR`. Nothing here imports `backends` or `harness`,
+so a contract cannot depend on an implementation that it is used to judge.
 """

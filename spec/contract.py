@@ -1,11 +1,11 @@
-"""The shape of a contract: what an operator is, and what an implementation of it owes.
+"""The form of a contract: what an operator is, and what an implementation of it must do.
 
-An `Operator` is data and plain functions. It names the tensors that go in and come out, with symbolic
-shapes; gives the mathematics twice, as `forward` and as a closed-form `vjp`; and lists the sizes and
-the values at which implementations have gone wrong.
+An `Operator` is data and plain functions. It names the input and output tensors with symbolic shapes. It gives the
+mathematics twice: as `forward`, and as a closed-form `vjp`. It lists the sizes and the values at which implementations
+have gone wrong.
 
-Shapes are written as Python expressions over size symbols, `("3*state_size", "state_size + input_features")`,
-and evaluated where the symbols are known, so that an error message can show both the rule and the number.
+Shapes are Python expressions over size symbols, `("3*state_size", "state_size + input_features")`. They are evaluated
+where the symbols are known, so an error message can show both the expression and the number.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor
 Sizes = Mapping[str, int]
 Shape = tuple[int, ...]
 
-#: The dtypes that an implementation is asked for unless its backend says otherwise.
+#: The dtypes in which an implementation is judged unless its backend declares others.
 DTYPES: tuple[torch.dtype, ...] = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
@@ -46,9 +46,9 @@ def _parsed(expression: str) -> ast.expr:
 
 @cache
 def _formula(expression: str) -> Formula:
-    """The expression as a function of the sizes; ValueError for what is not one.
+    """The expression as a function of the sizes. Raises ValueError for what is no arithmetic expression.
 
-    Made of closures, because torch.compile can trace those, and a syntax tree it cannot.
+    It is built of closures, because torch.compile can trace closures but not a syntax tree.
     """
 
     def formula(node: ast.expr) -> Formula:
@@ -71,7 +71,8 @@ def _formula(expression: str) -> Formula:
 def evaluate(expression: str, sizes: Sizes) -> float:
     """Value of an arithmetic expression over size symbols.
 
-    Raises KeyError for a symbol that `sizes` lacks, ValueError for anything but `+ - * / **`, numbers and names.
+    Allowed are numbers, names and `+ - * / **`; anything else raises ValueError. Raises KeyError for a symbol that
+    `sizes` lacks.
     """
     return _formula(expression)(sizes)
 
@@ -80,10 +81,10 @@ def evaluate(expression: str, sizes: Sizes) -> float:
 class TensorArg:
     """A named tensor of an operator.
 
-    `shape` holds one expression a dimension. `scale` is the standard deviation of ordinary test values,
-    an expression too, chosen so that the operator is neither linear nor saturated there. `blocks` names the parts
-    that a dimension consists of, as (name, length) pairs a dimension, so that a report can say which part is wrong.
-    `optional`: None may stand for it. `any_rank`: more or fewer leading dimensions are right too.
+    `shape` has one expression for each dimension. `scale` is an expression too: the standard deviation of ordinary test
+    values, chosen so that the operator is neither linear nor saturated there. `blocks` has one tuple for each dimension
+    with the (name, length) pairs of its parts, so that a report can say which part is wrong. `optional`: None may be
+    passed in place of the tensor. `any_rank`: calls with more or fewer leading dimensions are right too.
     """
 
     name: str
@@ -93,7 +94,7 @@ class TensorArg:
     blocks: tuple[tuple[tuple[str, str], ...], ...] = ()
     optional: bool = False
     any_rank: bool = False
-    #: `shape` as functions, kept here so that `shape_for` can be traced by torch.compile.
+    #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,17 +102,17 @@ class TensorArg:
 
     @property
     def row_dim(self) -> int | None:
-        """The dimension along which the rows of the batch lie; None for what is shared by all of them."""
+        """The dimension along which the rows of the batch lie; None for a tensor that all rows share."""
         return self.shape.index("batch") if "batch" in self.shape else None
 
     def shape_for(self, sizes: Sizes) -> Shape:
         """The shape in numbers; symbolic where `sizes` are."""
         lengths = (dimension(sizes) for dimension in self._dimensions)
-        # A size that stands for any number, as torch.export has them, would by int() become the one that it is now.
+        # int() would fix a symbolic size, as torch.export has them, to its current value.
         return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:
-        """(name, begin, end) of each named part of dimension `dim`; empty where it has none."""
+        """(name, begin, end) of each named part of dimension `dim`; empty if it has none."""
         found, begin = [], 0
         for name, length in self.blocks[dim] if dim < len(self.blocks) else ():
             end = begin + int(evaluate(length, sizes))
@@ -135,7 +136,7 @@ class Draw:
         return torch.randn(shape, generator=self._generator, dtype=torch.float64) * scale
 
     def choice(self, shape: Shape, values: tuple[float, ...]) -> Tensor:
-        """Each element one of `values`, with equal chance."""
+        """Elements that are each one of `values`, with equal probability."""
         index = torch.randint(len(values), shape, generator=self._generator)
         return torch.tensor(values, dtype=torch.float64)[index]
 
@@ -147,15 +148,15 @@ class Draw:
 #: Rules of an operator under torch.autocast.
 LOWER, FLOAT32 = "lower", "float32"
 
-#: The phases of a call that are timed apart.
+#: The phases of a call, which are timed separately.
 FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forward+backward")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The least that a phase takes: bytes between memory and processor, and floating-point operations in products.
+    """The least work that a phase takes: bytes between memory and processor, and floating-point operations in products.
 
-    `between` are the bytes that are moved beside the products, where each of these is a call of its own.
+    `between` is the number of bytes that are moved besides the products if each product is a call of its own.
     """
 
     bytes: int
@@ -165,12 +166,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Case:
-    """Named sizes, with where they come from. Tests and benchmarks share them.
+    """Named sizes, with their origin. Tests and benchmarks share them.
 
-    `tags`: "size" cases are run by the sizes property, "small" ones by everything that differentiates
-    numerically, "benchmark" ones are timed, "large" ones need tens of gigabytes and an accelerator. "block"
-    and "grid" beside "size" say what a case is there for: where threads form none, the sizes property leaves out the
-    first, and asks for the second in one dtype.
+    `tags`: the sizes property runs "size" cases; everything that differentiates numerically runs "small" ones;
+    "benchmark" ones are timed; "large" ones need tens of gigabytes and an accelerator. "block" and "grid" beside "size"
+    say what the case tests. On a device that forms no blocks and grids of threads, the sizes property leaves out
+    "block" cases and runs "grid" cases in one dtype.
     """
 
     name: str
@@ -183,7 +184,7 @@ class Case:
 class Family:
     """A way to choose input values: `make(sizes, draw, dtype)` returns one float64 tensor for each input name.
 
-    `dtype` is the dtype that the candidate will see, for families that live at its edges.
+    `dtype` is the dtype in which the candidate gets the values, for families at the limits of its range.
     """
 
     name: str
@@ -193,10 +194,10 @@ class Family:
 
 @dataclass(frozen=True)
 class Invariant:
-    """What some outputs must be at inputs made for it, in closed form: no reference is needed to tell.
+    """A closed form of some outputs at inputs made for it. It can be checked without a reference.
 
-    `make(sizes, draw, dtype)` returns the inputs, as a family does. `outputs(*inputs)` returns the outputs that the
-    invariant speaks of, by name. `bitwise`: they are exact in every dtype, so that nothing else is right.
+    `make(sizes, draw, dtype)` returns the inputs, as a family does. `outputs(*inputs)` returns by name the outputs that
+    the invariant is about. `bitwise`: these values are exact in every dtype, so only equal bits are right.
     """
 
     name: str
@@ -208,10 +209,10 @@ class Invariant:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A call that must raise, though no single tensor of it is wrong: an attribute does not fit, say.
+    """A call that must raise although each tensor alone is right, for example because an attribute does not fit.
 
-    `call(function, *inputs)` makes it from the tensors of a right call. The error must name `argument`, and match the
-    patterns `tells`: what it was, what it should be.
+    `call(function, *inputs)` makes the wrong call from the tensors of a right one. The error must name `argument`, and
+    must match the patterns in `tells`: what it was, what it should be.
     """
 
     what: str
@@ -224,29 +225,30 @@ class Refusal:
 class Operator:
     """The contract of one operator.
 
-    `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is judged in float64.
+    `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is evaluated in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input.
-    `saved` names what autograd keeps of the reference for backward, besides inputs and outputs: the measure of what an
-    implementation may keep. Where it names nothing, nothing is said about it.
-    `intermediates(*inputs)` names the steps in between, in the order in which they are computed.
-    `unspecified(inputs, cotangents)`, where the contract leaves a derivative open, is `vjp` with NaN in its place: a
-    gradient may be anything where the two differ.
-    `invariants` hold without a reference. `recurrent` names (output, input) pairs: what one step returns and the next
-    one takes. `sequential` are the size symbols that the reference loops over: its time is in proportion to them.
+    `saved` names the tensors that autograd keeps of the reference for backward, besides inputs and outputs. It is
+    the measure of what an implementation may keep. If it is empty, the contract says nothing about it.
+    `intermediates(*inputs)` returns the named steps in between, in the order in which they are computed.
+    `unspecified(inputs, cotangents)` is for a contract that leaves a derivative open. It is `vjp` with NaN in place of
+    that derivative: a gradient may have any value where the two differ.
+    `invariants` hold without a reference. `recurrent` has (output, input) pairs: what one step returns and the next one
+    takes. `sequential` has the size symbols over which the reference loops: its time is proportional to them.
 
-    Whatever is judged is a function of tensors. An operator that also takes attributes, any rank, or None for a tensor
-    comes in several forms, each a contract of its own with the name of its `form`: `call(function, *tensors)` calls an
-    implementation as this form does. The first form is the operator itself, `forms` holds the others, and a property
-    holds where it holds in every form. `refusals` are wrong calls that cannot be made by spoiling one tensor.
+    What is judged is a function of tensors. An operator may also take attributes, tensors of any rank, or None for a
+    tensor. It then comes in several forms. Each form is a contract of its own, named by `form`;
+    `call(function, *tensors)` calls an implementation as this form does. The first form is the operator itself, and
+    `forms` holds the others. A property holds if it holds in every form. `refusals` are wrong calls that cannot be made
+    by changing one tensor.
 
-    `autocast` is the rule under torch.autocast: `LOWER`, all floating tensors but float64 ones are cast to autocast's
-    dtype and the call is one in that dtype, as for a matrix product; or `FLOAT32`, they are cast to float32, as for a
-    normalisation. Where it is empty, the contract has no rule, and nothing is asked.
+    `autocast` is the rule under torch.autocast. `LOWER`: all floating tensors except float64 ones are cast to
+    autocast's dtype and the call is one in that dtype, as for a matrix product. `FLOAT32`: they are cast to float32, as
+    for a normalisation. If it is empty, the contract has no rule, and autocast is not judged.
 
-    `flops` are the multiplications and additions of the matrix products of forward and of backward, as expressions over
-    the sizes. Pointwise operations are not counted: they hide behind the bytes that they read and write. `elementwise`
-    are the elements that forward and backward read and write beside those products, at least, where each of these is a
-    call of its own; 0 where it is nothing, or nobody has said.
+    `flops` counts the multiplications and additions in the matrix products of forward and of backward, as expressions
+    over the sizes. Pointwise operations are not counted: the bytes that they read and write take longer. `elementwise`
+    is the least number of elements that forward and backward read and write besides those products if each product is a
+    call of its own. It is 0 if there are none, or if the contract does not state them.
     """
 
     name: str
@@ -285,18 +287,18 @@ class Operator:
         return f"{self.name}[{self.form}]" if self.form else self.name
 
     def every_form(self) -> tuple[Operator, ...]:
-        """All ways to call the operator, this one first."""
+        """All forms of the operator, this one first."""
         return (self, *self.forms)
 
     def in_form(self, name: str) -> Operator:
-        """The form of that name; KeyError with the known names otherwise."""
+        """The form of that name. Raises KeyError with the known names."""
         for form in self.every_form():
             if form.form == name:
                 return form
         raise KeyError(f"{self.name} has no form {name!r}; it has {', '.join(f.form for f in self.every_form())}")
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """An implementation as a function of this form's tensors alone."""
+        """An implementation as a function of this form's tensors only."""
         return function if self.call is None else partial(self.call, function)
 
     @property
@@ -316,11 +318,11 @@ class Operator:
         return tuple(seen)
 
     def cost(self, phase: str, sizes: Sizes, itemsize: int) -> Cost:
-        """What no implementation can do without, for elements of `itemsize` bytes: the roofline of a phase.
+        """A lower bound for any implementation, for elements of `itemsize` bytes: the roofline of a phase.
 
         Forward reads every input and writes every output once. Backward reads inputs and cotangents and writes the
-        gradients; what an implementation saves in between is its own choice, and not counted. Raises ValueError for an
-        unknown phase.
+        gradients. What an implementation saves in between is its own choice and is not counted. Raises ValueError for
+        an unknown phase.
         """
         if phase not in PHASES:
             raise ValueError(f"phase was {phase!r}, but should be one of {', '.join(PHASES)}")
@@ -333,14 +335,14 @@ class Operator:
         return Cost(elements * itemsize, flops, between * itemsize)
 
     def case(self, name: str) -> Case:
-        """The case of that name; KeyError with the known names otherwise."""
+        """The case of that name. Raises KeyError with the known names."""
         for case in self.cases:
             if case.name == name:
                 return case
         raise KeyError(f"{self.name} has no case {name!r}; it has {', '.join(c.name for c in self.cases)}")
 
     def family(self, name: str) -> Family:
-        """The value family of that name; `normal` always exists."""
+        """The value family of that name; `normal` always exists. Raises KeyError with the known names."""
         if name == "normal":
             return Family("normal", "ordinary values", lambda sizes, draw, _: self.ordinary(sizes, draw))
         for family in self.families:
@@ -350,5 +352,5 @@ class Operator:
         raise KeyError(f"{self.name} has no value family {name!r}; it has {known}")
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
-        """Gaussian inputs, each with the scale that its `TensorArg` states."""
+        """Gaussian inputs, each with the scale of its `TensorArg`."""
         return {arg.name: draw.normal(arg.shape_for(sizes), evaluate(arg.scale, sizes)) for arg in self.inputs}

@@ -1,4 +1,4 @@
-"""How far from its exact value rounding alone can take a tensor: the statistics of many runs under `spec.rounding`."""
+"""How far rounding alone can move a tensor from its exact value: statistics of many runs under `spec.rounding`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from spec.runs import RUNS, rounded_runs
 
 @dataclass(frozen=True)
 class Block:
-    """A named part of a tensor, elements `begin` to `begin + length` of dimension `dim`, and its own greatest gain.
+    """A named part of a tensor: elements `begin` to `begin + length` of dimension `dim`, and its own largest gain.
 
-    One gate of three may hold a hundredth of a gradient's power: a scale error in it is diluted in the whole.
+    One gate of three may hold a hundredth of a gradient's power. In the whole tensor, a scale error of this gate is
+    diluted.
     """
 
     name: str
@@ -28,28 +29,28 @@ class Block:
     gain: float = 0.0
 
     def narrowed(self, tensor: Tensor) -> Tensor:
-        """That part of a tensor."""
+        """This part of a tensor."""
         return tensor.narrow(self.dim, self.begin, self.length)
 
     def within(self, values: Tensor, part: Any) -> Tensor:
-        """That part of a tensor of which `values` are `part`, `...` or a slice of its rows."""
+        """This part of a tensor, of which `values` are only `part`: `...` or a slice of its rows."""
         if part is ... or self.dim != 0:
             return self.narrowed(values)
         begin = max(self.begin - part.start, 0)
         return values[begin : max(self.begin + self.length - part.start, 0)]
 
     def of(self, tensor: Tensor) -> Tensor:
-        """That part of a tensor, flat."""
+        """This part of a tensor, flat."""
         return self.narrowed(tensor).flatten()
 
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """How far from `exact` rounding alone can take one tensor.
+    """How far rounding alone can move one tensor from `exact` (float64).
 
-    `sigma` is the elementwise standard deviation of the error; `largest`, `rms` and `gain` are the greatest that was
-    seen, in any run, of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are over the elements
-    where `exact` is representable in `dtype` and every run was finite: `usable`.
+    `sigma` is the elementwise standard deviation of the error. `largest`, `rms` and `gain` are the largest values in
+    any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are taken over `usable`: the elements
+    where `exact` is representable in `dtype` and every run was finite.
     """
 
     dtype: torch.dtype
@@ -63,7 +64,7 @@ class Envelope:
 
 
 def gain(error: Tensor, exact: Tensor) -> float:
-    """|<e, y>| / <y, y>: the part of an error that is a change of scale. 0 where y is 0."""
+    """|<e, y>| / <y, y>: how much of an error is a change of scale. 0 if y is 0. Both are flat and of one length."""
     power = float(torch.dot(exact, exact))
     return abs(float(torch.dot(error, exact))) / power if power > 0 else 0.0
 
@@ -78,13 +79,13 @@ def envelopes(
     honest: Sequence[tuple[Tensor, ...]] = (),
     inputs: Sequence[Tensor] = (),
 ) -> tuple[Envelope, ...]:
-    """An envelope for each tensor that `evaluate` returns, around `exact`, or around what it returns in float64.
+    """An envelope for each tensor that `evaluate` returns, around `exact` or, without it, around the float64 result.
 
-    `evaluate(*inputs)` computes in float64, from inputs that are exact in `dtype`; where it is given them, and does not
-    hold them itself, many runs are made at once, which is faster. `eager` is the same computed by torch in
-    `dtype` itself, which belongs to the envelope as one more honest rounding. `blocks` are the named parts of each.
+    `evaluate(*inputs)` computes in float64, from inputs that are exact in `dtype`. If all its inputs are passed to it,
+    many runs are made at once, which is faster; a closure without `inputs` is run one by one. `eager` is the result of
+    torch in `dtype` itself; it counts as one more run. `blocks` are the named parts of each tensor.
 
-    `honest` are further results that an implementation may return: they count as runs besides.
+    `honest` are further results that an implementation may return; they count as runs too.
     """
     if exact is None:
         exact = tuple(tensor.detach() for tensor in evaluate(*inputs))
@@ -96,14 +97,14 @@ def envelopes(
 
 
 def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
-    """The elements where `mask` holds, flat; without a copy where that is everywhere, as it mostly is."""
+    """The elements where `mask` holds, flat; a view without a copy if it holds everywhere, the usual case."""
     return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
 
 
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
     usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
     for run in runs:
-        if not math.isfinite(float(run.sum())):  # far cheaper than to look at each element
+        if not math.isfinite(float(run.sum())):  # far cheaper than a look at each element
             usable &= run.isfinite()
     y = chosen(exact, usable)
     if y.numel() == 0:
@@ -117,7 +118,7 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
         0.0,
     )
     squares, along_y = [0.0] * len(runs), [[0.0] * len(powers) for _ in runs]
-    # Part by part, all runs of a part at a time: a tensor of some megabytes is read once, and not once a step.
+    # Part by part, and all runs of one part before the next: a large tensor is read once, not once for each step.
     for part in parts_of(exact):
         values, there = known[part], usable[part]
         for number, run in enumerate(runs):
@@ -132,8 +133,9 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
             along_y[number][0] += float(along.sum())
             for k, block in enumerate(blocks, start=1):
                 along_y[number][k] += float(block.within(along, part).sum())
-            # The eager run, last, counts in the extremes but not in sigma: it is one draw, and not from this
-            # distribution. An honest result counts as a run, but unsquared: it may differ where a square is 0.
+            # sigma comes from the RUNS rounded runs. The eager run (the last) counts in the extremes only: it is a
+            # single result and not drawn from their distribution. An honest result counts in sigma as if it were the
+            # only run with an error, sqrt(e^2 / RUNS), computed without the square because e^2 may underflow to 0.
             if number < RUNS:
                 mean_square[part].addcmul_(error, error, value=1 / RUNS)
             elif sigma is not None and number < len(runs) - 1:

@@ -2,32 +2,32 @@ r"""LayerNorm: each row normalised to mean 0 and variance 1, then scaled and shi
 
     layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> output
 
-`normalized_shape` are the last dimensions of `input`, N elements in all; what lies before them, any number of
-dimensions or none, are the rows. For a row x of N elements, with weight w and bias b of shape `normalized_shape` (1 and
-0 where they are None):
+`normalized_shape` gives the last dimensions of `input`, N elements in all. The dimensions before them, any number or
+none, are the rows. For a row x of N elements, with weight w and bias b of shape `normalized_shape` (1 and 0 if they are
+None):
 
     mean     = sum(x) / N
-    variance = sum((x - mean)^2) / N                            biased, and in two passes: E[x^2] - mean^2 cancels
+    variance = sum((x - mean)^2) / N                            biased; in two passes, since E[x^2] - mean^2 cancels
     rstd     = (variance + eps)^(-1/2)
     xhat     = (x - mean) rstd
     output   = xhat w + b
 
 The vector-Jacobian product. Let g be the cotangent of output and h = g w that of xhat. With d mean/dx_i = 1/N and
-d rstd/dx_i = -rstd^3 (x_i - mean) / N, the chain rule gives, sums over the row:
+d rstd/dx_i = -rstd^3 (x_i - mean) / N, the chain rule gives, with sums over the row:
 
     d_input  = rstd (h - sum(h)/N - xhat sum(h xhat)/N)
     d_weight = g xhat, summed over all rows
     d_bias   = g, summed over all rows
 
-What may be rounded to what: mean, variance, rstd and xhat are computed in float32 for float16 and bfloat16, in the
-dtype itself otherwise; so is the difference in d_input. xhat and h may be rounded to the dtype then, as layers do that
-are composed of operations; and the last operations, xhat w + b, g xhat, the product with rstd and the sums over rows,
-are. An implementation whose statistics are in half precision is wrong. The variance may come from two passes or from
-Welford's update, and xhat from (x - mean) rstd or from x rstd - mean rstd: in either, the mean may be rounded anew for
-each element.
+Precision. For float16 and bfloat16, mean, variance, rstd, xhat and the difference in d_input are computed in float32;
+for the other dtypes, in the dtype itself. xhat and h may then be rounded to the dtype, as in layers that are composed
+of operations. The last operations are rounded to the dtype: xhat w + b, g xhat, the product with rstd, and the sums
+over rows. An implementation that computes its statistics in half precision is wrong. The variance may come from two
+passes or from Welford's update, and xhat from (x - mean) rstd or from x rstd - mean rstd. In both cases the mean may be
+rounded anew for each element.
 
 Source: J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer Normalization" (2016); torch.nn.functional.layer_norm for the
-signature and the semantics. The derivation is ours; `tests/spec` holds it against autograd, central differences,
+signature and the semantics. The derivation is ours; `tests/spec` checks it against autograd, central differences,
 50-digit arithmetic and a symbolic derivation.
 """
 
@@ -58,10 +58,10 @@ def normalised(input: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor
 
 
 def _for_each(mean: Tensor, x: Tensor, roundings: int) -> Tensor:
-    """The mean for each element of x: the same number, but under rounding up to so many roundings away from it.
+    """The mean for each element of x: the same number, but under rounding up to `roundings` roundings away from it.
 
-    Two for xhat, for x rstd - mean rstd has two. Four for the variance: the roundings of Welford's running mean are
-    carried along from element to element, and do not average out as those of independent means would.
+    xhat needs two, because x rstd - mean rstd has two roundings. The variance needs four: Welford's running mean
+    carries its roundings from element to element, so they do not average out as independent ones would.
     """
     each = mean.expand_as(x)
     with apart():
@@ -70,14 +70,14 @@ def _for_each(mean: Tensor, x: Tensor, roundings: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _Form:
-    """One way to call the operator: which dimensions are normalised, and which of weight and bias are there."""
+    """One way to call the operator: which dimensions are normalised, and whether weight and bias are passed."""
 
     shape: tuple[str, ...]
     normalized: int
     weight: bool
     bias: bool
     eps: float = EPS
-    #: Whether eps is passed; where it is not, the default must be the right one.
+    #: Whether eps is passed; if not, the default must be the right one.
     passes_eps: bool = True
 
     @property
@@ -86,7 +86,7 @@ class _Form:
         return tuple(range(-self.normalized, 0))
 
     def affine(self, tensors: Sequence[Tensor]) -> tuple[Tensor | None, Tensor | None]:
-        """(weight, bias) out of the tensors that follow the input. Raises TypeError unless there are as many."""
+        """(weight, bias) out of the tensors that follow the input. Raises TypeError for a wrong number of them."""
         wanted = self.weight + self.bias
         if len(tensors) != wanted:
             names = " and ".join(name for name in ("weight", "bias") if getattr(self, name)) or "nothing"
@@ -107,7 +107,7 @@ class _Form:
         return {"rstd": rstd, "xhat": xhat}
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Gradients of input and of the weight and bias that there are, by the formulae of the module's docstring."""
+        """Gradients of input and of the weight and bias that are passed, by the formulae of the module's docstring."""
         input, *affine = inputs
         weight, bias = self.affine(affine)
         (g,) = cotangents
@@ -124,12 +124,12 @@ class _Form:
         return tuple(gradients)
 
     def call(self, function: Callable[..., Any], input: Tensor, *affine: Tensor) -> Any:
-        """What a user writes to call an implementation so."""
+        """Call an implementation as a user writes this form."""
         weight, bias = self.affine(affine)
         return function(input, self.normalized_shape(input), weight, bias, *([self.eps] if self.passes_eps else []))
 
     def normalized_shape(self, input: Any) -> tuple[int, ...]:
-        """The last dimensions of the input, or something of their number where a wrong call passes what has none."""
+        """The last dimensions of the input. For an argument without sizes (a wrong call), as many ones."""
         has_sizes = isinstance(input, Tensor) and not input.is_nested
         return tuple(input.shape[-self.normalized :]) if has_sizes else (1,) * self.normalized
 
@@ -138,7 +138,7 @@ def _summed(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
     return tensor.sum(dims) if dims else tensor
 
 
-# Values that matter. The rows of an operator whose rank varies are reached through a view (rows, elements of a row).
+# Value families. An operator of varying rank has its rows reached through a view (rows, elements of a row).
 
 
 def _ordinary(form: _Form, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
@@ -155,8 +155,8 @@ def _as_rows(form: _Form, input: Tensor) -> Tensor:
 
 
 def _large_mean(form: _Form, sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
-    # The squares are 16/eps times the variance: E[x^2] - mean^2 has no digit left, two passes lose none. Values lie
-    # about 1 above and 1 below the mean in turn, so that no row is by chance all but constant.
+    # The squares are 16/eps times the variance: E[x^2] - mean^2 has no digit left, two passes lose none. The values are
+    # in turn about 1 above and 1 below the mean, so that no row is nearly constant by chance.
     drawn = _ordinary(form, sizes, draw)
     rows = _as_rows(form, drawn["input"])
     rows /= 4
@@ -167,7 +167,7 @@ def _large_mean(form: _Form, sizes: Sizes, draw: Draw, dtype: torch.dtype) -> di
 
 
 def _constant_rows(form: _Form, sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
-    """Every other row constant, at sixteenths, so that the mean is exact and the variance 0."""
+    """Every other row is constant, a multiple of 1/16, so that the mean is exact and the variance 0."""
     drawn = _ordinary(form, sizes, draw)
     rows = _as_rows(form, drawn["input"])
     rows[::2] = (rows[::2, :1] * 16).round() / 16
@@ -208,7 +208,7 @@ def _families(form: _Form) -> tuple[Family, ...]:
     )
 
 
-# What holds without a reference
+# Invariants, which hold without a reference
 
 
 def _zero_weight(form: _Form) -> Callable[[Sizes, Draw, torch.dtype], dict[str, Tensor]]:
@@ -242,7 +242,7 @@ def _plus_and_minus(form: _Form) -> Callable[..., dict[str, Tensor]]:
     def outputs(input: Tensor, *affine: Tensor) -> dict[str, Tensor]:
         weight, bias = form.affine(affine)
         count = math.prod(input.shape[input.dim() - form.normalized :])
-        share = (count // 2 * 2) / count  # an odd row has one element that is the mean
+        share = (count // 2 * 2) / count  # in a row of odd length, one element is the mean
         xhat = (input - 2.0) / math.sqrt(share + form.eps)
         scaled = xhat if weight is None else xhat * weight
         return {"output": scaled if bias is None else scaled + bias}
@@ -326,7 +326,7 @@ def _operator(name: str, form: _Form, cases: tuple[Case, ...], forms: tuple[Oper
         invariants=_invariants(form),
         call=form.call,
         refusals=_refusals(form),
-        # There is no product: all is beside it. Forward reads and writes a matrix, backward reads two and writes one.
+        # There is no product, so all is elementwise. Forward reads and writes a matrix, backward reads two, writes one.
         elementwise=(f"2*{'*'.join(form.shape)}", f"3*{'*'.join(form.shape)}"),
         saved=(
             *(TensorArg(name, form.shape) for name in ("deviation", "centred", *(("xhat",) if form.weight else ()))),

@@ -26,7 +26,7 @@ output gate and candidate, z_k the candidate's pre-activation. The chain rule, f
     d_old_h        = d_X[:, :H],   d_input = d_X[:, H:]
 
 Source: P. Goldsborough, "Custom C++ and CUDA Extensions", PyTorch tutorials. The derivation is ours; `tests/spec`
-holds it against autograd, central differences, 50-digit arithmetic and a symbolic derivation.
+checks it against autograd, central differences, 50-digit arithmetic and a symbolic derivation.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Ten
 
 
 def d_gates_of(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """X and d_gates of the module's docstring, whose products the gradients are, and the gradient of old_cell."""
+    """(X, d_gates, d_old_cell) of the module's docstring; the other gradients are products of X and d_gates."""
     input, weights, bias, old_h, old_cell = inputs
     g_h, g_c = cotangents
 
@@ -84,7 +84,7 @@ def d_gates_of(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tu
     d_new_cell = g_h * o * (1 - tanh_cell**2) + g_c
     d_z_i = d_new_cell * k * i * (1 - i)
     d_z_o = g_h * tanh_cell * o * (1 - o)
-    # exp is evaluated at min(z, 0): where z > 0 its value is not used, and must not overflow to inf * 0 = NaN.
+    # exp is evaluated at min(z, 0). Where z > 0 its value is not used, and it must not overflow: inf * 0 would be NaN.
     d_z_k = d_new_cell * i * torch.exp(z_k.clamp(max=0))
     return X, torch.cat([d_z_i, d_z_o, d_z_k], dim=1), d_new_cell
 
@@ -92,8 +92,8 @@ def d_gates_of(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tu
 def _solved_for(gates: Tensor, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
     """Inputs whose pre-activations are exactly the rows of `gates`, (state_size + input_features, 3*state_size).
 
-    Row b of X is the unit vector b modulo its length, so each product has one term and no rounding;
-    row b of the batch then sees row b (modulo) of `gates`.
+    Row b of X is the unit vector b modulo its length, so each product has one term and no rounding. Row b of the batch
+    then gets row b (modulo the number of rows) of `gates`.
     """
     batch, state_size, features = sizes["batch"], sizes["state_size"], sizes["input_features"]
     width = state_size + features
@@ -122,7 +122,7 @@ def _tiny_gates(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tenso
 
 
 def _overflowing_exp(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
-    # One past the overflow of exp: 89 in float32 and bfloat16, 12 in float16, 710 in float64.
+    # The first integer where exp overflows: 89 in float32 and bfloat16, 12 in float16, 710 in float64.
     edge = float(torch.finfo(dtype).max)
     beyond = float(torch.tensor(edge, dtype=torch.float64).log().ceil())
     return _chosen((beyond, 2 * beyond, -beyond, -2 * beyond, 1.0), sizes, draw)
@@ -152,8 +152,9 @@ def _closed_gate(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tens
 def _non_finite(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
     """NaN, +inf and -inf in the first rows of old_cell and input; all other rows stay ordinary.
 
-    In bfloat16 no -inf in the input. With AMX, a oneDNN product of more than 16 rows in bfloat16 multiplies the tail of
-    each row by 0 in the next one (torch 2.13, 17x34 by 34x9), and the row of +inf would be NaN. That of NaN is already.
+    In bfloat16 the input has no -inf. With AMX, a oneDNN product of more than 16 rows in bfloat16 multiplies the tail
+    of each row by 0 in the next one (torch 2.13, 17x34 by 34x9). The row of +inf would become NaN; the row of NaN is
+    NaN anyway.
     """
     tensors = OPERATOR.ordinary(sizes, draw)
     for row, value in zip(range(sizes["batch"]), (float("nan"), float("inf"), -float("inf")), strict=False):

@@ -1,4 +1,4 @@
-r"""LLTM over a sequence: the scan of the cell of `spec/lltm.py`, because nobody runs one step of a recurrent cell.
+r"""LLTM over a sequence: the cell of `spec/lltm.py` applied step by step, as recurrent cells are used in practice.
 
     lltm_sequence(input, weights, bias, h0, c0) -> (h, c_T)
 
@@ -10,19 +10,19 @@ cell has them:
     h         = [h_1, ..., h_T]                                     (T, B, H), every step
     c_T       = the last cell                                       (B, H), which is c0 where there are no steps
 
-The vector-Jacobian product is backpropagation through time, truncated nowhere. Let g_t be the part of h's cotangent
-that belongs to step t, and a, e what comes back from the step behind it. From a = 0 and e = the cotangent of c_T:
+The vector-Jacobian product is full backpropagation through time. Let g_t be the part of h's cotangent that belongs to
+step t, and let a and e be what the next step, t+1, passes back. Start from a = 0 and e = the cotangent of c_T:
 
     d_input_t, dW_t, db_t, a, e  <-  vjp of the cell at (input_t, h_{t-1}, c_{t-1}), cotangents (g_t + a, e)
                                                                     for t = T, ..., 1
     d_weights = sum of dW_t,   d_bias = sum of db_t,   d_h0 = a,   d_c0 = e
 
-What may be rounded to what: the sums over the steps may be carried in the dtype from step to step, or made in one
-product over all steps and rows. The reference does the former, but in a block `one_sum()` of `spec.rounding`, so that
-its allowance covers both: term by term, such a product is a longer sum than that of any step.
+Precision. The sums over the steps may be accumulated in the dtype from step to step, or be made in one product over all
+steps and rows. The reference does the first inside a block `one_sum()` of `spec.rounding`, so that its allowance covers
+both: added term by term, the one product is a longer sum than that of any step.
 
 Source: P. J. Werbos, "Backpropagation through time" (1990), for the scan; the cell is the tutorial's. `tests/spec`
-holds it against autograd, central differences and differentiation in 50-digit arithmetic.
+checks it against autograd, central differences and differentiation in 50-digit arithmetic.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def forward(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor
 
 
 def intermediates(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> dict[str, Tensor]:
-    """What the cell computes in each step, by the cell's names: gates (steps, batch, 3*state_size), then four more."""
+    """The cell's intermediates in each step, by their names: gates (steps, batch, 3*state_size), then four more."""
     before = _states(input, weights, bias, h0, c0)[: len(input)]
     steps = [lltm.intermediates(x, weights, bias, *state) for x, state in zip(input, before, strict=True)]
     empty = lltm.intermediates(input.new_zeros(input.shape[1:]), weights, bias, h0, c0)
@@ -79,15 +79,15 @@ def _states(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor
 
 
 def _stacked(steps: list[Tensor], like: Tensor) -> Tensor:
-    """The steps along a new first dimension; of no steps, an empty tensor for steps like `like`."""
+    """The steps stacked along a new first dimension; without steps, an empty tensor for steps like `like`."""
     return torch.stack(steps) if steps else like.new_zeros((0, *like.shape))
 
 
 def _first_step_sees(values: tuple[float, ...], sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
     """Inputs with which each pre-activation of the first step is exactly one of `values`.
 
-    h0 and the bias are 0, and row b of the first input is the unit vector b modulo its length: each product has one
-    term and no rounding. From there on the recurrence is an ordinary one, without an input.
+    h0 and the bias are 0, and row b of the first input is the unit vector b modulo its length, so each product has one
+    term and no rounding. From the second step on the input is 0 and the recurrence is an ordinary one.
     """
     tensors = OPERATOR.ordinary(sizes, draw)
     batch, features, state_size = sizes["batch"], sizes["input_features"], sizes["state_size"]
@@ -122,11 +122,11 @@ def _closed_gate(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tens
 
 
 def _non_finite(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
-    """NaN, +inf and -inf in the first rows of c0, and of the input of one step each; other rows stay ordinary.
+    """NaN, +inf and -inf in the first rows of c0, and of the input in one step each; the other rows stay ordinary.
 
-    In bfloat16 +inf and -inf in c0 alone, which leave all gates finite. With AMX, a oneDNN product of more than 16 rows
-    in bfloat16 multiplies the tail of each row by 0 in the next one (torch 2.13, 20x27 by 27x8): its NaN comes over.
-    Over several steps some ordinary row lies before one that is not, whatever rows those are.
+    In bfloat16 +inf and -inf are in c0 only, which leaves all gates finite. With AMX, a oneDNN product of more than 16
+    rows in bfloat16 multiplies the tail of each row by 0 in the next one (torch 2.13, 20x27 by 27x8), so a NaN would
+    spread. Over several steps some ordinary row precedes a row that is not, whichever rows are chosen.
     """
     tensors = OPERATOR.ordinary(sizes, draw)
     for row, value in zip(range(sizes["batch"]), (float("nan"), float("inf"), -float("inf")), strict=False):
@@ -183,7 +183,7 @@ OPERATOR = Operator(
     forward=forward,
     vjp=vjp,
     intermediates=intermediates,
-    # A case costs in proportion to its steps, and the allowance evaluates each 17 times: long ones are narrow.
+    # The cost is proportional to the steps, and the allowance evaluates each case 17 times: long cases are narrow.
     sequential=("steps",),
     flops=(
         "6*steps*batch*state_size*(state_size + input_features)",

@@ -16,17 +16,18 @@ The vector-Jacobian product. Let g be the cotangent of output. The chain rule, f
     d_hidden_weights = d_z.T @ input                            (H, F)
     d_input          = d_z @ hidden_weights                     (B, F)
 
-relu' of a NaN is left open. PyTorch lets d_hidden through, a mask of z > 0 gives 0, a product with the slope NaN: `vjp`
-does as PyTorch does, and `unspecified` marks with NaN all that depends on it.
+relu' of a NaN is left open. PyTorch passes d_hidden on, a mask of z > 0 gives 0, a product with the slope gives NaN.
+`vjp` does what PyTorch does; `unspecified` marks all that depends on it with NaN.
 
-relu' jumps at 0: where rounding may change the sign of z, it changes d_z by all of d_hidden. To round z itself keeps
-its sign; to round the product before the bias is added may not, and less so to round parts of the product. Such
-elements, some in a thousand in bfloat16, need an allowance as wide as the jump, and the 16 runs behind it miss one that
-has a small chance. So the sign is that of 2 z - z', where z' is z evaluated again: the same number, but under
-`spec.rounding` up to three times as far from it as one rounding. The allowance of all other elements stays as it was.
+relu' jumps at 0: if rounding changes the sign of z, d_z changes by all of d_hidden. Rounding z itself keeps its sign.
+Rounding the product before the bias is added may change it; rounding parts of the product may change it more often.
+Such elements, some in a thousand in bfloat16, need an allowance as wide as the jump, but the 16 runs behind the
+allowance miss an element whose chance is small. So the sign is taken from 2 z - z', where z' is z evaluated again. Both
+are the same number, but under `spec.rounding` 2 z - z' is up to three times as far from it as one rounding. The
+allowance of all other elements does not change.
 
-Source: F. Rosenblatt (1958) and V. Nair and G. Hinton (2010) for what it is. The derivation is ours; `tests/spec` holds
-it against autograd, central differences, 50-digit arithmetic and a symbolic derivation.
+Source: F. Rosenblatt (1958) and V. Nair and G. Hinton (2010) for the operator. The derivation is ours; `tests/spec`
+checks it against autograd, central differences, 50-digit arithmetic and a symbolic derivation.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Ten
 
 
 def unspecified(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """`vjp` with NaN for relu' of NaN, and so for all that depends on it."""
+    """`vjp` with NaN for relu' of NaN, and for all that depends on it."""
     z, hidden = intermediates(*inputs).values()
     (g,) = cotangents
     return _gradients(inputs, g, hidden, _d_z(inputs, z, torch.where(z.isnan(), z, g @ inputs[3])))
@@ -80,8 +81,8 @@ def _gradients(inputs: tuple[Tensor, ...], g: Tensor, hidden: Tensor, d_z: Tenso
 def _solved_for(pre_activations: Tensor, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
     """Inputs whose pre-activations are exactly the rows of `pre_activations`, (input_features, hidden_size).
 
-    Row b of the input is the unit vector b modulo its length, so each product has one term and no rounding;
-    row b of the batch then sees row b (modulo) of `pre_activations`.
+    Row b of the input is the unit vector b modulo its length, so each product has one term and no rounding. Row b of
+    the batch then gets row b (modulo the number of rows) of `pre_activations`.
     """
     batch, features = sizes["batch"], sizes["input_features"]
     input = torch.eye(features, dtype=torch.float64).repeat(-(-batch // max(features, 1)), 1)[:batch]
@@ -115,13 +116,13 @@ def _denormals(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor
 
 
 def _huge_hidden(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
-    # A product with weights of order 1 must not overflow yet; in float64, nor the square of it, which the law takes.
+    # A product with weights of order 1 must not overflow, and in float64 its square, which the allowance needs.
     huge = min(torch.finfo(dtype).max / 32, 2.0**500)
     return _chosen((huge, -huge, huge / 2, 1.0), sizes, draw)
 
 
 def _biased_by(bias: float, units: slice, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
-    """Ordinary inputs but for the bias of some hidden units; pre-activations are of order 1 beside it."""
+    """Ordinary inputs with `bias` as the bias of the hidden units `units`; products are of order 1 beside it."""
     tensors = OPERATOR.ordinary(sizes, draw)
     tensors["hidden_bias"][units] = bias
     return tensors
@@ -142,7 +143,7 @@ def _live_layer(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
 def _non_finite(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
     """NaN, +inf and -inf in the first rows of the input; all other rows stay ordinary.
 
-    In bfloat16 no -inf: a product there may multiply the tail of a row by 0 in the next one, see `spec.lltm`.
+    In bfloat16 there is no -inf: a product may multiply the tail of a row by 0 in the next one, see `spec.lltm`.
     """
     tensors = OPERATOR.ordinary(sizes, draw)
     features = sizes["input_features"]

@@ -1,15 +1,16 @@
 """Random errors that are functions of the values they are added to.
 
-An operation rounds equal operands equally, and so errs alike in all rows of a batch that are equal. A generator, which
-errs anew in each of them, would let a sum over such rows average away what no implementation can. So the random number
-of an element is a hash: of the bits of its own value, of the operation's number, and of the run. A value that needs no
-rounding, as exp(0), has no error: what all that are equal to it had in common would be none of an implementation's.
+An operation rounds equal operands equally, so it makes the same error in all equal rows of a batch. A generator would
+make a new error in each row, and a sum over the rows would average away what no implementation averages away. So the
+random number of an element is a hash of the bits of its value, of the operation's number, and of the run. A value that
+needs no rounding, such as exp(0), gets no random error: all elements of that value would share it, and no
+implementation makes it.
 
-But what is equal in the reference need not be equal on every way to the result, and errors that are alike may cancel,
-where those of another implementation do not. So in every other run, those with an odd seed, the element's place is
-hashed too, and what is exact errs as all else.
+But values that are equal in the reference need not be equal in another computation of the same result. And errors that
+are equal may cancel in the reference, where those of an implementation do not. So in every other run, those with an odd
+seed, the hash includes the element's place, and exact values get an error as all others do.
 
-Source of the hash: D. Stafford's thirteenth mixer (2011), the end of SplitMix64.
+Source of the hash: D. Stafford's thirteenth mixer (2011), the last step of SplitMix64.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _Numbers = NDArray[np.float64]
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 _HALF = np.uint64(32)
-#: From a signed integer of 64 bits to [-1, 1).
+#: Maps a signed integer of 64 bits to [-1, 1).
 _SCALE = 2.0**-63
-#: Elements that are worked on at a time: with all that is computed of them, they fit a processor's cache.
+#: Elements that are processed at a time. With all intermediate results they fit a processor's cache.
 _PART = 2**15
-#: Elements of all runs up to which a step takes as long for one run as for all of them.
+#: Up to this many elements in all runs, a step takes as long for one run as for all of them.
 _FEW = 2**12
 
 
@@ -42,14 +43,14 @@ _PLACES = _mixed(np.arange(_PART, dtype=np.uint64))
 
 
 class Noise:
-    """The errors of `runs` runs, with seeds from `seed` on."""
+    """The errors of `runs` runs, whose seeds are `seed`, `seed + 1`, ..."""
 
     def __init__(self, seed: int, runs: int = 1) -> None:
         seeds = np.arange(seed, seed + runs, dtype=np.uint64)
         self._runs = runs
         self._memory = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64)
         self._seeds = _mixed(seeds)
-        #: All bits of runs in which equal elements err apart.
+        #: For each run: all bits set if equal elements get different errors, else 0.
         self._apart = np.uint64(0) - (seeds & np.uint64(1)).reshape(-1, 1)
 
     def add(
@@ -63,10 +64,11 @@ class Noise:
     ) -> None:
         """Add to `values`, float64 on the CPU, `amplitude` xi + `common` beta times themselves, in place.
 
-        xi, in [-1, 1), is the same for equal elements of a run, and beta for all of them; both are others for another
-        `number`. With `apart`, and in runs of an odd seed, xi is another one for each element. The first dimension has
-        the runs' parts one after another, all of one length, and so has that of `amplitude` and of `exact`, a mask of
-        elements that have no xi in the other runs, unless they are those of one run.
+        xi, in [-1, 1), is the same for equal elements of a run; beta is the same for all elements of a run. Another
+        `number` gives another xi and another beta. With `apart`, and in runs of an odd seed, each element has its own
+        xi. `exact` masks the elements that have no xi in the other runs. The first dimension of `values` holds the
+        parts of the runs one after another, all of one length. `amplitude` and `exact` have the same layout, or are
+        those of one run.
         """
         if values.numel() == 0:
             return
@@ -77,7 +79,7 @@ class Noise:
             return
         own = values.numpy().reshape(self._runs, -1)
         most = amplitude.contiguous().numpy().reshape(-1, own.shape[1])
-        # With the size, or beta would be the same sixteen numbers for a certain operation in all that is ever judged.
+        # The size is hashed too. Without it, a given operation would have the same sixteen betas in all that is judged.
         keys = _mixed(self._seeds + np.uint64(number << 40 | own.shape[1])).reshape(-1, 1)
         betas = common * _signed(_mixed(keys))
         masks = ~np.zeros_like(self._apart) if apart else self._apart
@@ -91,7 +93,7 @@ class Noise:
                 self._add(own[runs], of_runs, keys[runs], betas[runs], masks[runs])
 
     def _add(self, own: _Numbers, most: _Numbers, keys: _Bits, betas: _Numbers, masks: _Bits) -> None:
-        """That for some runs, one in each row, a part of them at a time."""
+        """The same for some runs, one in each row; a part of the elements at a time."""
         width = max(_PART // len(own), 1)
         for begin in range(0, own.shape[1], width):
             y = own[:, begin : begin + width]
@@ -103,15 +105,15 @@ class Noise:
             _err(y, most[:, begin : begin + width], bits, betas, free)
 
     def _scratch(self, size: int) -> tuple[_Bits, _Bits]:
-        """Memory for that many elements, twice: the same each time, so that it stays in the cache."""
+        """Memory for that many elements, twice. It is reused, so that it stays in the cache."""
         if len(self._memory[0]) < size:
             self._memory = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint64)
         return self._memory
 
 
 def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _Bits) -> None:
-    """Add the errors to y; `bits` is what is to be hashed, `free` memory of its size."""
-    # One round less than `_mixed` has: the keys are mixed already, and only the upper bits are looked at.
+    """Add the errors to y. `bits` holds what is hashed; `free` is memory of its size."""
+    # One round less than in `_mixed`: the keys are mixed already, and only the upper bits matter.
     np.multiply(bits, _FACTORS[0], out=bits)
     np.right_shift(bits, _HALF, out=free)
     np.bitwise_xor(bits, free, out=bits)
@@ -126,6 +128,6 @@ def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _B
 
 
 def _signed(bits: _Bits) -> _Numbers:
-    """Numbers in [-1, 1), evenly."""
+    """Numbers in [-1, 1), uniformly distributed."""
     numbers: _Numbers = np.multiply(bits.view(np.int64), _SCALE)
     return numbers

@@ -1,4 +1,4 @@
-"""Large tensors a part at a time, so that all that is computed of a part stays in a processor's cache."""
+"""Process a large tensor part by part, so that all that is computed of one part stays in a processor's cache."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor
 
-#: Elements of a part.
+#: Elements of one part.
 _PART = 2**16
 
 
 def parts_of(tensor: Tensor) -> Iterator[Any]:
-    """Indices of parts of the tensor, rows of it, each with some 2^16 elements; `...`, all of it, for a small one."""
+    """Indices of parts of a tensor: slices of its rows with about 2^16 elements; `...`, the whole, if it is small."""
     if tensor.numel() <= _PART or tensor.dim() == 0:
         yield ...
         return

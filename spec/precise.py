@@ -1,13 +1,14 @@
-r"""The law in more than float64: what an implementation in float64 is held to.
+r"""A contract evaluated with more digits than float64, to judge implementations in float64.
 
-A float64 reference errs as much as the float64 candidate that it judges. `Precise` evaluates the same reference with
-each value kept as the unevaluated sum of two float64 tensors, high + low, where high is the value rounded to float64.
-What moves data is done to both parts. Arithmetic is done in numpy's `longdouble`, on x86 the 80-bit format with a unit
-roundoff of 2^-64, so that K terms err by about sqrt(K) 2^-64: a two-thousandth of a float64 rounding for small K.
+A float64 reference errs as much as the float64 candidate that it judges. `Precise` evaluates the same reference, but
+keeps each value as the unevaluated sum of two float64 tensors, high + low, where high is the value rounded to float64.
+Operations that move data are applied to both parts. Arithmetic is done in numpy's `longdouble`, on x86 the 80-bit
+format with a unit roundoff of 2^-64. K terms then err by about sqrt(K) 2^-64, for small K a two-thousandth of a float64
+rounding.
 
-Where there is no such type (`longdouble` is float64 on some platforms), where a reference uses an operation that
-`ARITHMETIC` does not list, or where there are more than `LARGEST` terms, there is no precise value, which `precisely`
-says by returning None: long double has no vector units and no BLAS.
+`precisely` returns None if there is no precise value: if `longdouble` is float64 on this platform, if a reference uses
+an operation that `ARITHMETIC` does not list, or if there are more than `LARGEST` terms (long double has no vector units
+and no BLAS).
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from spec.rounding import MOVES
 #: Whether numpy's long double has more digits than float64 on this platform.
 AVAILABLE = bool(np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 256)
 
-#: Terms of one evaluation, an elementwise function counted as `_FUNCTION` of them: some tenths of a second of one core.
+#: Terms of one evaluation, about some tenths of a second of one core. An elementwise function counts as `_FUNCTION`.
 LARGEST = 2**23
 _FUNCTION = 16
 
-#: How near a precise value is to that of float64, relatively: beyond it, range or cancellation decides.
+#: Largest relative distance of a precise value from that of float64. A larger one comes from range or cancellation.
 NEAR = 2.0**-20
 
-Wide = Any  # numpy.ndarray of longdouble: its type parameters say nothing more
+Wide = Any  # numpy.ndarray of longdouble; its type parameters say no more
 
 _aten = torch.ops.aten
 
@@ -52,7 +53,7 @@ def _mean(x: Wide, dims: Sequence[int] | None = None, keepdim: bool = False) -> 
     return total / np.longdouble(x.size // max(np.size(total), 1))
 
 
-#: What is computed in long double, by its name in torch.
+#: The operations that are computed in long double, by torch's overload.
 ARITHMETIC: dict[Any, Callable[..., Wide]] = {
     _aten.abs.default: np.abs,
     _aten.add.Tensor: lambda x, y, alpha=1: x + alpha * y,
@@ -98,11 +99,11 @@ _CREATIONS = frozenset(
 
 
 class NotPrecise(Exception):
-    """This reference, or a call of this size, is not evaluated in more than float64."""
+    """This reference, or a call of this size, cannot be evaluated with more digits than float64."""
 
 
 class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Evaluate with twice the digits: results are rounded to float64, and `low` knows what rounding took from them."""
+    """Evaluate with twice the digits: results are rounded to float64, and `low` returns what the rounding cut off."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -110,8 +111,8 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._terms = 0
 
     def low(self, high: Tensor) -> Tensor:
-        """What is to be added to a result of this mode; zeros for a tensor that it did not make."""
-        # The tensor is kept beside its low part: an id is only good while its object lives.
+        """What to add to a result of this mode; zeros for a tensor that this mode did not make."""
+        # The tensor is kept beside its low part: an id is valid only while its object lives.
         found = self._low.get(id(high))
         return torch.zeros_like(high) if found is None else found[1]
 
@@ -167,11 +168,12 @@ def _tensors(value: Any) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Values:
-    """What is exact, rounded once to float64; and, where it is something else, what loses less than float64 does.
+    """`exact`: the precise values, rounded once to float64. `losing_less`: the same before they are limited to float64.
 
-    Where a value and that of float64 are not near, long double overflows and underflows later, or cancels less. There
-    the value of float64 stands, since a reference's own range is part of what it asks for; and an implementation that
-    loses less is as right, exp(logsigmoid(z)) in place of sigmoid(z) say, where 1 + exp(-z) overflows.
+    The two differ where the precise value is far from that of float64: long double overflows and underflows later, and
+    cancels less. `exact` then takes the value of float64, because the range of the reference is part of the contract.
+    But an implementation that loses less is right too: exp(logsigmoid(z)) in place of sigmoid(z) where 1 + exp(-z)
+    overflows, for example.
     """
 
     exact: tuple[Tensor, ...]
@@ -179,7 +181,7 @@ class Values:
 
 
 def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> Values | None:
-    """What `evaluate()` returns in more than float64; None where there is no such value.
+    """What `evaluate()` returns with more digits than float64; None if there is no such value.
 
     `evaluate` computes in float64 on the CPU, without autograd.
     """

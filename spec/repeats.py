@@ -1,4 +1,4 @@
-"""How often values are repeated: terms that are equal are rounded equally, in a sum too."""
+"""How often values are repeated. Equal terms are rounded equally, also in a sum."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: Values count as equal to 2^6 unit roundoffs: equal results of unlike operands are rounded apart.
+#: Values count as equal within 2^6 unit roundoffs: equal results of different operands are rounded differently.
 _SPREAD_BITS = 6
-#: Bits of a float64's mantissa, the first of them not stored.
+#: Bits of a float64's mantissa, including the first, which is not stored.
 _MANTISSA = 53
 
 
 def repeats(values: Tensor, unit: float) -> Tensor | None:
-    """n_1^2 + n_2^2 + ... of each row, the last dimension, with n_1, n_2, ... elements of each value.
+    """n_1^2 + n_2^2 + ... of each row (the last dimension), where n_1, n_2, ... count the elements of each value.
 
-    `values` are float64, and equal to 64 `unit`. A zero adds nothing and rounds nothing: each counts as a value by
-    itself. None where no row has two elements of one value.
+    `values` are float64; they count as equal within 64 `unit`. A zero adds nothing and is not rounded, so each zero
+    counts as a value of its own. Returns None if no row has two elements of one value.
     """
     dropped = _MANTISSA + round(math.log2(unit)) + _SPREAD_BITS
     rows = (values.reshape(-1, values.shape[-1]) + 0.0).contiguous().numpy().view(np.int64)  # -0.0 is 0.0

@@ -1,38 +1,41 @@
-r"""How much error a dtype may make: Monte Carlo arithmetic on the reference.
+r"""How much error a dtype may cause: Monte Carlo arithmetic on the reference.
 
-A fixed table of tolerances is too loose for one operator and too tight for another. Here the reference itself says
-how much its rounding errors can do. `Rounding` is a dispatch mode under which every arithmetic operation, evaluated
-in float64, returns what a unit with roundoff u could have returned:
+A fixed table of tolerances is too loose for one operator and too tight for another. Here the allowance is measured on
+the reference. `Rounding` is a dispatch mode: every arithmetic operation is evaluated in float64, and returns what a
+unit with roundoff u could have returned:
 
     fl(op(x)) = op(x) + (u |op(x)| + eta) xi + u_acc op(x) beta,        xi and beta uniform in [-1, 1]
 
-with xi independent for each value, and beta one number for all elements of an operation. Elements of one value have one
-xi, since equal operands are rounded equally, in however many rows of a batch, and none where op(x) needs no rounding;
-but in half of the runs each element has its own, since what is equal or exact here need not be so on another way to the
-same result (`spec.noise`). eta is what may be lost to underflow, nothing where op(x) is 0: what is exactly at a kink
-stays there. beta is for what no number of elements averages away: the rounded reciprocal that a compiler multiplies by
-where a constant divides, or an exp or rsqrt that is a unit in the last place high. A product or a sum over K terms also
-errs in its accumulator,
+- xi is independent for each value. Equal operands are rounded equally, so elements of equal value share one xi, in all
+  rows of a batch. xi is 0 where op(x) needs no rounding. But values that are equal or exact here need not be so in
+  another computation of the same result: in half of the runs each element has its own xi (`spec.noise`).
+- eta is what may be lost to underflow. It is 0 where op(x) is 0: a value that is exactly at a kink stays there.
+- beta is one number for all elements of an operation. It stands for a bias, which no number of elements averages away:
+  a compiler replaces a division by a constant by a product with the rounded reciprocal, or an exp or rsqrt is one unit
+  in the last place too high.
+
+A product or a sum over K terms also errs in its accumulator:
 
     fl(A @ B) = A @ B + (u |A @ B| + eta + K eta_acc + u_acc g(K) (|A| @ |B|) + u sqrt(A^2 @ B^2)) xi
 
-where u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32. Any of its terms may
-underflow there, by eta_acc. g(K) is sqrt(K) for terms that are rounded independently. Equal terms are not: adding one
-value again and again errs by the same amount each time, from one power of 2 to the next. So with n_1, n_2, ... terms of
-each value,
+- u_acc is the accumulator's roundoff: 2^-24 for the half types, which accumulate in float32.
+- eta_acc is what one term may lose to underflow in the accumulator.
+- g(K) is sqrt(K) for terms that are rounded independently. Equal terms are not: each addition of the same value errs by
+  the same amount while the sum stays between two powers of 2. So with n_1, n_2, ... terms of each value,
 
-    g(K) = max(sqrt(K), sqrt(n_1^2 + n_2^2 + ...) / 2)
+      g(K) = max(sqrt(K), sqrt(n_1^2 + n_2^2 + ...) / 2)
 
-which is K/2 where all are equal, what one after another comes to at most. Equal to 64 u_acc, since equal results of
-unlike operands are rounded apart; and of a product, whose terms have two factors, the factor with the smaller sum of
-squares is looked at. The last term is for products that are computed in parts, each rounded to the dtype: input and
-state of a recurrent cell apart, say. The root of the sum of squares is the size that a partial sum of terms of random
-sign has. Operations that only move, select or compare data are exact, and are listed one by one in `MOVES`: an
-operation that nobody listed rounds.
+  If all terms are equal this is K/2, the largest error of adding them one after another. Values within 64 u_acc of each
+  other count as equal, because equal results of different operands are rounded differently. A term of a product has
+  two factors: the factor with the smaller n_1^2 + n_2^2 + ... counts.
+- u sqrt(A^2 @ B^2) is for products that are computed in parts, each rounded to the dtype, for example input and state
+  of a recurrent cell. It is the size of a partial sum whose terms have random signs.
 
-What a reference computes in a block `with wide(...)` is rounded by u_acc in place of u: a contract says so which parts
-of it half types owe in float32. What it adds up in a block `with one_sum()` may be one sum of all the terms, and
-what it computes in one `with apart()` may differ where it is equal: see there.
+Operations that only move, select or compare data are exact. `MOVES` lists them; every other operation rounds.
+
+In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
+is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart()`, elements of equal value
+may err differently. The docstrings of these functions say more.
 
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.
@@ -66,7 +69,7 @@ UNIT_ROUNDOFF = {
 
 _aten = torch.ops.aten
 
-#: Operators that move, select, compare or make data, and round nothing. Everything else rounds.
+#: Operators that move, select, compare or make data, without rounding. All others round.
 MOVES = frozenset(
     {
         _aten.alias.default,
@@ -133,63 +136,63 @@ def _inside(block: str) -> Iterator[None]:
 
 @contextmanager
 def wide(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """What a reference computes in here is computed in float32 for half types, and in the dtype itself otherwise.
+    """In this block a reference computes in float32 for half types, and in the dtype itself otherwise.
 
-    Yields the tensors in that dtype. Under `Rounding`, operations in here err by the roundoff of the accumulator.
+    Yields the tensors in that dtype. Under `Rounding`, operations in the block err by the accumulator's roundoff.
     """
     with _inside("wide"):
         yield tuple(tensor.to(torch.promote_types(tensor.dtype, torch.float32)) for tensor in tensors)
 
 
 def one_sum() -> AbstractContextManager[None]:
-    """What a reference adds up in here, product by product, an implementation may add up term by term.
+    """In this block a reference adds products to each other; an implementation may add all their terms one by one.
 
-    Under `Rounding`, an addition in here errs by as much as if the terms of the last product or sum had been added to
-    its result one after another.
+    Under `Rounding`, an addition in the block errs as much as if the terms of the last product or sum were added to its
+    result one after another.
     """
     return _inside("one_sum")
 
 
 def apart() -> AbstractContextManager[None]:
-    """Elements of one value err apart in here, in all runs.
+    """In this block elements of equal value have different errors, in all runs.
 
-    For what a reference has once, and an implementation may come by anew for each element that needs it.
+    It is for a value that the reference computes once and an implementation may compute again for each element.
     """
     return _inside("apart")
 
 
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """The tensor as `dtype` stores it: rounded once, also under `Rounding`, where it is to be outside of `wide`."""
+    """The tensor as `dtype` stores it. It is rounded once, also under `Rounding`; call it outside of `wide` there."""
     return (tensor * 1).to(dtype)
 
 
 @dataclass(frozen=True)
 class Amplitude:
-    """How far each element of an operation's result errs at most; `exact` are those that need no rounding, if any."""
+    """The largest error of each element of an operation's result; `exact` masks those that need no rounding, if any."""
 
     most: Tensor
     exact: Tensor | None
 
 
 class Amplitudes:
-    """The amplitude of each operation of a run, for the runs after it: they differ in it by u times itself."""
+    """The amplitude of each operation of a run, for later runs. Their amplitudes differ only by a factor of 1 +- u."""
 
-    #: Bytes that are held, products aside: theirs take two products more to compute.
+    #: Bytes that may be stored. Products do not count: to compute their amplitude again takes two more products.
     _MOST = 2**28
 
     def __init__(self) -> None:
         self._known: dict[int, Amplitude] = {}
         self._bytes = 0
-        #: Elements of the largest result.
+        #: Elements of the largest result so far.
         self.largest = 0
 
     def of(self, number: int, shape: torch.Size) -> Amplitude | None:
-        """That of the operation with this number, unless it is not known or is of another shape."""
+        """The amplitude of the operation with this number; None if it is not stored or has another shape."""
         known = self._known.get(number)
         return known if known is not None and known.most.shape == shape else None
 
     def hold(self, number: int, amplitude: Amplitude, product: bool) -> None:
-        """Remember it, if there is room."""
+        """Store it if there is room; that of a product always."""
         most = amplitude.most
         self.largest = max(self.largest, most.numel())
         if product or self._bytes + most.nbytes <= self._MOST:
@@ -198,16 +201,16 @@ class Amplitudes:
 
 
 class UnlikeOneRun(Exception):
-    """Evaluated for many runs at once it is not the same sequence of operations."""
+    """Evaluated for many runs at once, the sequence of operations is not that of one run."""
 
 
 class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same thing.
+    """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same evaluation.
 
-    `amplitudes`, where the same is evaluated several times, are shared by all of them. Of several `runs` at once, with
-    seeds from `seed` on, every result has the parts in its first dimension, each `length` long, one after another.
+    `amplitudes` is shared by several evaluations of the same function. With `runs` > 1, the runs have the seeds `seed`,
+    `seed + 1`, ..., and the first dimension of every result holds their parts one after another, each `length` long.
 
-    Raises UnlikeOneRun where a result of several runs has not, or nothing is known of it in `amplitudes`.
+    Raises UnlikeOneRun if a result of several runs has another shape, or if `amplitudes` does not know its operation.
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         #: Operations that were rounded so far.
         self.number = 0
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
-        # float64 is evaluated in float64, which would round a perturbation below half a unit in the last place away.
+        # float64 is evaluated in float64, where adding less than half a unit in the last place changes nothing.
         finest = 2 * UNIT_ROUNDOFF[torch.float64]
         self._narrow = max(UNIT_ROUNDOFF[dtype], finest), underflow(dtype)
         self._wide = max(UNIT_ROUNDOFF[accumulator], finest), underflow(accumulator)
@@ -256,13 +259,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             amplitude = Amplitude(most, _exact(result, most, self._wide[0] if _region.wide else self._narrow[0]))
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
-        # What returns a part of its argument must not change that.
+        # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
         self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.apart > 0)
         return own
 
     def _known(self, number: int, result: Tensor) -> Amplitude | None:
-        """The amplitude of the operation with this number, where an earlier run found it."""
+        """The amplitude that an earlier run stored for the operation with this number."""
         if self._amplitudes is None:
             return None
         if self._runs == 1:
@@ -273,10 +276,10 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return known
 
     def _most(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        """What xi is multiplied by, for each element of the result."""
+        """The factor of xi, for each element of the result."""
         unit, lost = self._wide if _region.wide else self._narrow
         terms = _terms(func, result, args)
-        # Each term of an accumulator may underflow by itself, and all of them in one direction.
+        # Each term in an accumulator may underflow, and all of them in the same direction.
         lost += self._wide[1] * terms
         sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
@@ -284,7 +287,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._growth = _growth(func, terms, args, self._accumulator)
         goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
         amplitude = torch.empty_like(result)
-        # Part by part, so that what is computed on the way stays in the cache.
+        # Part by part, so that intermediate results stay in the cache.
         for part in parts_of(result):
             y = result[part]
             of_part = torch.abs(y, out=amplitude[part]).mul_(unit).add_(lost).masked_fill_(y == 0, 0.0)
@@ -302,18 +305,18 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @cache
 def _is_mutable(func: Any) -> bool:
-    """Whether it writes to an argument. A schema is asked once: that takes longer than a small operation."""
+    """Whether it writes to an argument. Cached: to read a schema takes longer than a small operation."""
     return bool(func._schema.is_mutable)
 
 
 @cache
 def _returns_a_part(func: Any) -> bool:
-    """Whether a result may be a part of an argument."""
+    """Whether a result may share memory with an argument."""
     return any(value.alias_info is not None for value in func._schema.returns)
 
 
 def _exact(result: Tensor, most: Tensor, unit: float) -> Tensor | None:
-    """Where a result is a number of the dtype, as it is evaluated; of float64, which is all of them, one of float32."""
+    """Where a result is exact: a number of the dtype, or of float32 if the dtype is float64. None if nowhere."""
     beyond = (1 << 53 - min(round(-math.log2(unit)), 24)) - 1
     exact = (result.contiguous().view(torch.int64) & beyond) == 0
     exact &= most != 0
@@ -321,20 +324,20 @@ def _exact(result: Tensor, most: Tensor, unit: float) -> Tensor | None:
 
 
 def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:
-    """How many terms are added up to an element of the result of a product or a sum; 0 for any other operation."""
+    """How many terms each element of a product or a sum adds up; 0 for any other operation."""
     if func in PRODUCTS:
         return int(args[-2].shape[-1])
     return max(args[0].numel() // max(result.numel(), 1), 1) if func in _SUMS else 0
 
 
 def _growth(func: Any, terms: int, args: tuple[Any, ...], unit: float) -> Tensor | float:
-    """g(K) of the module's docstring, for each element of the result where it is not sqrt(K) in all of them."""
+    """g(K) of the module's docstring: one number if it is sqrt(K) everywhere, else one for each element."""
     least = math.sqrt(terms)
-    if terms / 2 <= least:  # though all were equal
+    if terms / 2 <= least:  # even if all were equal
         return least
     if func in PRODUCTS:
         left, right = args[-2], args[-1].mT
-        # Most have no equal terms at all, which the smaller factor tells sooner.
+        # Most products have no equal terms; the smaller factor shows that sooner.
         fewer, more = (left, right) if left.numel() < right.numel() else (right, left)
         squares = repeats(fewer, unit)
         others = repeats(more, unit) if squares is not None else None
@@ -363,8 +366,8 @@ def _times(sums: Tensor, growth: Tensor | float, part: Any) -> Tensor:
 def underflow(dtype: torch.dtype) -> float:
     """What a result may lose below the smallest normal number of `dtype`.
 
-    That number itself: vector and matrix units flush what is smaller to zero. For float16, whose subnormals they keep
-    and networks use, the distance of two subnormals.
+    That number itself, because vector and matrix units flush smaller ones to zero. For float16, whose subnormals they
+    keep and networks use: the distance of two subnormals.
     """
     facts, flushed = torch.finfo(dtype), torch.finfo(torch.float32).tiny
     return max(facts.tiny * facts.eps, min(facts.tiny, flushed))

@@ -1,10 +1,10 @@
-"""The runs behind an envelope: one evaluation under `spec.rounding`, rounded otherwise each time.
+"""The runs behind an envelope: one evaluation under `spec.rounding`, repeated with other roundings.
 
-What a small operation takes is the way through Python to it and back. So the first run is made by itself, and finds how
-far each operation may err; the others are made at once, by `torch.func.vmap` over inputs that are there once for each
-run, and every operation then returns the results of all of them. That it is the same evaluation is made sure of: the
-operations are as many as in the first run, and each has a result of the same shape, with one dimension more. What
-cannot be mapped so, because it looks at values, say, is run by run.
+Most of the time of a small operation is spent in Python. So the first run is made alone, and finds how far each
+operation may err. The other runs are made together, by `torch.func.vmap` over the inputs expanded once for each run:
+every operation then returns the results of all runs. Two checks show that it is the same evaluation: there are as many
+operations as in the first run, and each result has the same shape with one more dimension. An evaluation that vmap
+cannot map, for example because it looks at values, is made run by run.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from spec.rounding import Amplitudes, Rounding, UnlikeOneRun
 #: Monte Carlo runs behind an envelope.
 RUNS = 16
 
-#: Elements of the largest result of all runs that are made at once. Beyond it they leave the cache, and nothing is won.
+#: Elements of the largest result of all runs that are made at once. More do not fit the cache, and nothing is gained.
 _AT_ONCE = 2**20
 
 Evaluate = Callable[..., tuple[Tensor, ...]]
 
 
 def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtype, seed: int) -> list[list[Tensor]]:
-    """What `evaluate(*inputs)` returns in each of RUNS runs. Raises what it raises."""
+    """The tensors that `evaluate(*inputs)` returns, for each of RUNS runs. Raises what it raises."""
     amplitudes = Amplitudes()
     first = Rounding(dtype, seed, amplitudes)
     runs = [_one(evaluate, inputs, first)]
@@ -39,7 +39,7 @@ def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtyp
                 found = _many(evaluate, inputs, mode, count)
                 if mode.number != first.number:
                     raise UnlikeOneRun
-            except Exception:  # whatever vmap or a reference says: what is wrong itself says it again, run by run
+            except Exception:  # from vmap or a reference: an error of the reference itself is raised again, run by run
                 at_once = 1
             else:
                 runs += found

@@ -1,8 +1,8 @@
-"""Libraries that were built ahead of time and lie in the package: `nox -s wheel` makes a wheel that has them.
+"""Libraries that were built ahead of time and are part of the package: `nox -s wheel` makes such a wheel.
 
 `index.json` names each library with the digest of what it was made from: sources, headers, flags, torch and the kind of
-processor. A library is used where that digest is the same, whatever compiler there is, or none; otherwise the backend
-is built just in time as always.
+processor. A library is used if that digest is the same, whichever compiler there is, or none. Otherwise the backend is
+built just in time as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def digest(operator: CompiledOperator, device: str, files: Iterable[Path]) -> str:
-    """Of all that a library depends on but for the compiler; the same wherever the package is installed."""
+    """The digest of all that a library depends on except the compiler. It does not depend on the package's folder."""
     facts = [torch.__version__, str(torch.version.git_version), platform.machine(), device, *operator.flags]
     if device == CUDA:
         facts.append(str(torch.cuda.get_device_capability()))
@@ -45,7 +45,7 @@ def _index(folder: Path) -> dict[str, str]:
 
 
 def find(name: str, of: Callable[[], str], folder: Path = FOLDER) -> Path | None:
-    """The library of that name, if the package has one of the digest that `of` computes."""
+    """The library of that name, if the package has one with the digest that `of` computes. Raises Broken."""
     known = _index(folder).get(name)
     if known is None or known != of():
         return None
@@ -56,7 +56,7 @@ def find(name: str, of: Callable[[], str], folder: Path = FOLDER) -> Path | None
 
 
 def collect(libraries: Iterable[tuple[str, str, Path]], folder: Path) -> None:
-    """Copy (name, digest, library) into the folder, with the index."""
+    """Copy each (name, digest, library) into the folder, and write the index."""
     folder.mkdir(parents=True, exist_ok=True)
     index = {}
     for name, key, library in libraries:

@@ -1,11 +1,11 @@
 """Compile the sources that a backend declares, once for each content, and load the result.
 
-A library that was built ahead of time lies in the package (`harness.building.ahead`) and is used as it is. Any other
-build lives in `<cache>/<namespace>-<operator>-<device>-<key>/`, where the key is a digest of everything that
-the result depends on: sources, headers, flags, torch, compiler. So a torch upgrade or an edited header is another
-folder, never a stale library. Builders of the same key wait for one another on a file lock, which the kernel
-drops when its holder dies; a library appears under its name by an atomic rename, so a half-written one is never
-loaded. Ninja compiles the sources of one build side by side.
+A library that was built ahead of time is part of the package (`harness.building.ahead`) and is used as it is. Any other
+build has the folder `<cache>/<namespace>-<operator>-<device>-<key>/`. The key is a digest of everything that the result
+depends on: sources, headers, flags, torch, compiler. So after a torch upgrade or an edit of a header the folder is
+another one, and no library is stale. Builders of the same key wait for each other on a file lock, which the kernel
+releases when its holder dies. A library gets its name by an atomic rename, so a half-written one is never loaded. Ninja
+compiles the sources of one build in parallel.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from harness.errors import Broken, Unavailable
 TIMEOUT = 600.0
 _TORCH = Path(torch.__file__).parent
 _STANDARD = "-std=c++20"
-#: What the host compiler is given for every source, before a backend's own flags.
+#: Flags of the host compiler for every source, before a backend's own flags.
 HOST_FLAGS = (_STANDARD, "-fPIC", "-fvisibility=hidden")
 HEADERS = frozenset({".h", ".hpp", ".cuh", ".inl", ".inc"})
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer")
 
 
 def cache_root() -> Path:
-    """Where builds are kept: `$LLTM_CONFORMANCE_CACHE`, else the user's cache folder."""
+    """The folder of builds: `$LLTM_CONFORMANCE_CACHE`, else the user's cache folder."""
     chosen = os.environ.get("LLTM_CONFORMANCE_CACHE")
     if chosen:
         return Path(chosen)
@@ -83,8 +83,8 @@ def cuda_home() -> Path:
 def _cxx_runtime() -> tuple[str, ...]:
     """The C++ standard library that torch has loaded, to be linked before the compiler's own.
 
-    A compiler outside the system's folders may bring a static one. Two in one process share no locale, and the first
-    number that torch prints into a stream of ours would crash it.
+    A compiler outside the system's folders may bring a static one. Two in one process do not share a locale, and the
+    process would crash when torch first prints a number into a stream of our library.
     """
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.exists() else []
@@ -93,7 +93,7 @@ def _cxx_runtime() -> tuple[str, ...]:
 
 @cache
 def compiler_version(compiler: str) -> str:
-    """What the compiler says of itself. Raises Unavailable where it does not run."""
+    """The version that the compiler prints. Raises Unavailable if it does not run."""
     try:
         return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError) as error:
@@ -154,7 +154,7 @@ def _uses_cuda(device: str, operator: CompiledOperator) -> bool:
 
 
 def plan(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> Build:
-    """What `build` would do. Raises Unavailable where a compiler is missing, Broken where a source is."""
+    """The plan of `build`. Raises Unavailable if a compiler is missing, Broken if a source is."""
     for source in operator.sources:
         if not source.is_file():
             raise Broken(f"{source} does not exist, but is a source of {operator.namespace}.{operator.operator}")
@@ -196,7 +196,7 @@ def plan(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] =
 
 
 def library_name(operator: CompiledOperator, device: str) -> str:
-    """`lltm_aten_cpp-lltm-cpu`: what a library is called before its ending."""
+    """`lltm_aten_cpp-lltm-cpu`: the name of a library without its ending."""
     return f"{namespace(operator, device)}-{operator.operator}-{device}"
 
 
@@ -210,12 +210,12 @@ def _files(operator: CompiledOperator) -> set[Path]:
 
 
 def made_from(operator: CompiledOperator, device: str) -> str:
-    """The digest by which a library that was built ahead of time is known."""
+    """The digest that identifies a library that was built ahead of time."""
     return ahead.digest(operator, device, _files(operator))
 
 
 def nvcc_command(cuda: Path, common: Iterable[str]) -> list[str]:
-    """nvcc with the flags that all CUDA sources of this project are compiled with, but for the architecture."""
+    """nvcc with the flags of all CUDA sources of this project, except the architecture."""
     return [str(cuda / "bin/nvcc"), _STANDARD, "-Xcompiler", "-fPIC,-fvisibility=hidden", "-lineinfo", *common]
 
 
@@ -227,9 +227,9 @@ def _present_architecture() -> list[str]:
 
 
 def compile_for_architectures(operator: CompiledOperator, architectures: Iterable[str]) -> list[str]:
-    """Compile the `.cu` sources with nvcc for each of e.g. `("80", "90")`; no GPU needed, nothing is kept.
+    """Compile the `.cu` sources with nvcc for each of e.g. `("80", "90")`. No GPU is needed; nothing is kept.
 
-    Returns one line a source and architecture. Raises Unavailable without nvcc, Broken with the log.
+    Returns one line for each source and architecture. Raises Unavailable without nvcc, Broken with the log.
     """
     cuda = cuda_home()
     lines = []
@@ -249,7 +249,7 @@ def compile_for_architectures(operator: CompiledOperator, architectures: Iterabl
 def build(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> Path:
     """The library of `operator` for `device`: from the package, else from the cache, else compiled.
 
-    Raises Unavailable where a compiler or device is missing, Broken with the compiler's whole log otherwise.
+    Raises Unavailable if a compiler or device is missing, else Broken with the compiler's complete log.
     """
     if not extra_flags:
         there = ahead.find(library_name(operator, device), lambda: made_from(operator, device))
@@ -262,7 +262,7 @@ def build(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] 
     try:
         with FileLock(made.folder / "lock", timeout=TIMEOUT):
             if not made.library.exists():
-                for left in made.folder.glob("attempt-*"):  # by a builder that was killed: the lock is ours
+                for left in made.folder.glob("attempt-*"):  # of a builder that was killed: this process has the lock
                     shutil.rmtree(left, ignore_errors=True)
                 _compile(made)
     except Timeout:
@@ -278,7 +278,7 @@ def is_built(operator: CompiledOperator, device: str, extra_flags: tuple[str, ..
 
 
 def _compile(made: Build) -> None:
-    # A folder of its own for each attempt: what a killed builder left behind is never read.
+    # A new folder for each attempt: what a killed builder left behind is never read.
     with tempfile.TemporaryDirectory(dir=made.folder, prefix="attempt-") as scratch:
         (Path(scratch) / "build.ninja").write_text(_ninja_file(made))
         log = run_compiler([_ninja(), "-v"], Path(scratch), made.name)
@@ -305,7 +305,7 @@ def _ninja_file(made: Build) -> str:
 
 
 def run_compiler(command: list[str], folder: Path, what: str) -> str:
-    """Run a compiler in a session of its own, so that a timeout ends its children too."""
+    """Run a compiler in a process session of its own, so that a timeout ends its children too; its output."""
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -323,10 +323,9 @@ def run_compiler(command: list[str], folder: Path, what: str) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> str:
-    """End ninja and what it started; what they had said until then.
+    """End ninja and what it started; the output until then.
 
-    Each command of ninja's is a process group of its own, which ninja ends when it is asked to end, but cannot when
-    it is killed.
+    Each command of ninja's has a process group of its own. Ninja ends them on SIGTERM, but cannot if it is killed.
     """
     for ending in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -342,7 +341,7 @@ _loaded: dict[tuple[CompiledOperator, str, tuple[str, ...]], Callable[..., Any] 
 def load(implementation: Implementation, device: str, extra_flags: tuple[str, ...] = ()) -> Callable[..., Any]:
     """The callable of an implementation on `device`, built and loaded once in a process.
 
-    Raises Unavailable or Broken, the same on every call: a failing compiler is not asked twice.
+    Raises Unavailable or Broken, the same on every call: a compiler that failed is not called again.
     """
     if isinstance(implementation, PythonFunction):
         return implementation.function
@@ -367,26 +366,26 @@ def _load(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...])
     try:
         torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError) as error:
-        # torch says only that it could not; what the dynamic linker said is the cause.
+        # torch only says that it could not load; the cause is the message of the dynamic linker.
         raise Broken(f"{library.name} was built but does not load: {error.__cause__ or error}") from error
     try:
         return registered(operator, device)
     except AttributeError:
         raise Broken(
             f"{library.name} registers no torch.ops.{namespace(operator, device)}.{operator.operator}; "
-            "its sources should do so by TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m)"
+            "its sources should register it by TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m)"
         ) from None
 
 
 def registered(operator: CompiledOperator, device: str) -> Callable[..., Any]:
-    """The operator of a library that is loaded, as its users call it. Raises AttributeError where there is none."""
+    """The operator of a library that is loaded, as its users call it. Raises AttributeError if there is none."""
     ops = getattr(torch.ops, namespace(operator, device))
     function: Callable[..., Any] = getattr(ops, operator.operator).default
     return function if operator.under_transforms is None else _chosen(function, operator.under_transforms(ops))
 
 
 def _chosen(function: Callable[..., Any], under_transforms: Callable[..., Any]) -> Callable[..., Any]:
-    """The one or the other, by whether a transform of torch.func is active: half a microsecond a call."""
+    """One or the other, depending on whether a transform of torch.func is active: half a microsecond a call."""
     is_active = torch._C._are_functorch_transforms_active
 
     def call(*arguments: Any, **named: Any) -> Any:

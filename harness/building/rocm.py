@@ -1,6 +1,6 @@
-"""Compile the CUDA sources for AMD: translated by torch's own hipify, compiled by hipcc, without any AMD hardware.
+"""Compile the CUDA sources for AMD: torch's own hipify translates them, hipcc compiles them. No AMD hardware is needed.
 
-Nothing is kept, and nothing is run: a build of PyTorch for ROCm is the device `cuda`, and judges as any other.
+Nothing is kept and nothing is run. In a PyTorch build for ROCm, the GPU is the device `cuda` and is judged as such.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.errors import Broken, Unavailable
 #: Two with wavefronts of 64 threads, two with wavefronts of 32.
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx1030", "gfx1100")
 
-#: torch's headers name these two, for complex numbers, which no kernel here has; Debian packages no rocThrust.
+#: torch's headers name these two for complex numbers, which no kernel here uses. Debian packages no rocThrust.
 _THRUST = """#pragma once
 namespace thrust {
 template <typename T>
@@ -47,12 +47,12 @@ def hipcc() -> str:
 
 
 def translate(operator: CompiledOperator, folder: Path) -> list[Path]:
-    """The `.cu` sources and all headers that they may include, copied to `folder` and translated there.
+    """Copy the `.cu` sources and all headers that they may include to `folder`, and translate them there.
 
-    Returns the translated sources. Raises Broken where hipify leaves one out.
+    Returns the translated sources. Raises Broken if hipify leaves one out.
     """
     sources = [source for source in operator.sources if source.suffix == ".cu"]
-    # Headers of the first folder win, as they do for a compiler; a source finds those beside it before all others.
+    # Headers of the first folder win, as for a compiler. A source finds the headers beside it before all others.
     for include in (*reversed(operator.include_dirs), *(source.parent for source in sources)):
         for header in include.rglob("*"):
             if header.suffix in build.HEADERS:
@@ -60,7 +60,7 @@ def translate(operator: CompiledOperator, folder: Path) -> list[Path]:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(header, copy)
     copies = [Path(shutil.copy(source, folder)) for source in sources]
-    with contextlib.redirect_stderr(io.StringIO()):  # it says in colour that it is done
+    with contextlib.redirect_stderr(io.StringIO()):  # hipify prints in colour that it is done
         results = hipify_python.hipify(
             project_directory=str(folder),
             output_directory=str(folder),
@@ -78,9 +78,9 @@ def translate(operator: CompiledOperator, folder: Path) -> list[Path]:
 def compile_for_architectures(operator: CompiledOperator, architectures: Iterable[str]) -> list[str]:
     """Translate the `.cu` sources and compile them for each of e.g. `("gfx90a", "gfx1100")`.
 
-    Returns one line a source and architecture. Raises Unavailable without hipcc, Broken with the log.
+    Returns one line for each source and architecture. Raises Unavailable without hipcc, Broken with the log.
     """
-    # -DUSE_CUDA on the command line, for hipify rewrites a definition in a source.
+    # -DUSE_CUDA is on the command line, because hipify rewrites a definition in a source.
     common = ["-std=c++20", "-fPIC", f"-DOPERATOR_NAMESPACE={operator.namespace}", "-DUSE_CUDA", *operator.flags]
     common += ["-isystem", str(Path(torch.__file__).parent / "include"), "-Rpass-analysis=kernel-resource-usage"]
     unknown = {architecture: _what_is_missing_for(architecture) for architecture in architectures}
@@ -109,7 +109,7 @@ def compile_for_architectures(operator: CompiledOperator, architectures: Iterabl
 
 @cache
 def _what_is_missing_for(architecture: str) -> str:
-    """What hipcc says where it cannot compile even an empty source for that architecture; empty where it can."""
+    """Why hipcc cannot compile even an empty source for that architecture; empty if it can."""
     with tempfile.TemporaryDirectory() as name:
         empty = Path(name) / "empty.hip"
         empty.touch()
@@ -122,6 +122,6 @@ def _what_is_missing_for(architecture: str) -> str:
 
 
 def _compile(architecture: str, options: list[str], folder: Path, what: str) -> str:
-    """Where nvcc is there too, hipcc would take the platform to be NVIDIA's."""
+    """Call hipcc for AMD. Without HIP_PLATFORM it would choose NVIDIA's platform if nvcc is there too."""
     command = ["env", "HIP_PLATFORM=amd", hipcc(), f"--offload-arch={architecture}", *options]
     return build.run_compiler(command, folder, what)

@@ -1,4 +1,4 @@
-"""Calls with spoilt arguments, drawn by hypothesis; each is a small value that can be printed, and made again."""
+"""Calls with spoilt arguments, drawn by hypothesis. Each is a small value that can be printed and made again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.judging.scenario import Scenario, realise
 from harness.judging.subject import Subject
 from spec.contract import Operator
 
-#: Sizes of the right call that is spoilt: small, as a wrong size must be near a right one to get far.
+#: Sizes of the right call that is spoilt. They are small, because a wrong size must be near a right one to get far.
 _SIZES = (2, 3, 4, 5, 8, 17, 33, 1)
 _STEPS = (2, 3, 1)
 _NUMBERS = 14
@@ -21,9 +21,9 @@ _NUMBERS = 14
 
 @dataclass(frozen=True)
 class HostileCall:
-    """A right call, and what is done to it: `spoilt` are (argument, kind, number), in the order of the arguments.
+    """A right call and the changes to it: `spoilt` are (argument, kind, number), in the order of the arguments.
 
-    `arguments` is how many are passed, less or more than there are; None for as many as should be.
+    `arguments` is how many arguments are passed, fewer or more than the right number; None for the right number.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -63,7 +63,7 @@ class HostileCall:
 
 @st.composite
 def hostile_calls(draw: st.DrawFn, operator: Operator) -> HostileCall:
-    """A call of `operator`: mostly one spoilt argument, as a second one may hide what the first one does."""
+    """A call of `operator`, usually with one spoilt argument, since a second one may hide the effect of the first."""
     names = [arg.name for arg in operator.inputs]
     choices = {symbol: _STEPS if symbol in operator.sequential else _SIZES for symbol in operator.symbols()}
     sizes = {symbol: draw(st.sampled_from(choice), label=symbol) for symbol, choice in choices.items()}

@@ -1,9 +1,9 @@
-"""What became of a hostile call: a clean refusal, a right answer, or something that should not be.
+"""Judge the result of a hostile call: a clean refusal, a right answer, or a failure.
 
 A refusal is clean if it is an exception of the kinds that a caller expects, names an argument that is wrong, and is no
-internal error. Where a shape was spoilt, two arguments disagree, and either may be named. An answer is right if the
-arguments, read as plain dense tensors, are a call of the contract, and the outputs keep their allowance; where the
-arguments are none, whatever is returned was accepted silently.
+internal error. If a shape was spoilt, two arguments disagree, and the error may name either. An answer is right if the
+arguments, read as plain dense tensors, are a call of the contract, and the outputs keep their allowance. If the
+arguments are no call of the contract, any result means that the call was silently accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.judging.scenario import Call
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from spec.contract import DTYPES, Operator, Sizes
 
-#: How a call came out, as the figures of a cell count it.
+#: The results of a call, as the figures of a cell count them.
 REFUSED, RIGHT, UNJUDGED = "refused", "right", "accepted, and nothing to compare with"
 
 _CLEAN = (TypeError, ValueError, RuntimeError, IndexError)  # NotImplementedError is a RuntimeError
@@ -34,7 +34,7 @@ _INTERNAL = re.compile(
 
 
 def judge_call(subject: Subject, call: HostileCall) -> str:
-    """Make the call; how it came out. Raises Failure for anything but a clean refusal or a right answer."""
+    """Make the call and return its result. Raises Failure unless it is a clean refusal or a right answer."""
     values = call.values(subject)
     where = f"[{call.describe(subject.operator)}]"
     try:
@@ -51,10 +51,10 @@ def _hold_clean(operator: Operator, call: HostileCall, values: Sequence[Any], er
         names = ", ".join(kind.__name__ for kind in _CLEAN)
         raise Failure(f"{was}, but should raise one of {names} {where}")
     if _INTERNAL.search(str(error)):
-        raise Failure(f"{was}, but should refuse the argument before it comes to an internal error {where}")
+        raise Failure(f"{was}, but should refuse the argument before an internal error happens {where}")
     spoilt = [name for name, _, _ in call.spoilt]
     spoilt += sorted(_disagreeing(operator, values, dict(call.sizes)) - set(spoilt))
-    if call.arguments is not None:  # no single argument is wrong: the count is, or the first that is missing
+    if call.arguments is not None:  # no single argument is wrong: their number is, or the first missing one
         spoilt = [*(arg.name for arg in operator.inputs), "argument", "arguments", operator.name]
     if not spoilt:
         raise Failure(f"{was}, but is a right call {where}")
@@ -83,7 +83,7 @@ def _hold_right(subject: Subject, values: Sequence[Any], results: Any, where: st
         raise Failure(f"a call with {len(values)} arguments was accepted, but should raise {where}")
     optional = [arg.name for arg, value in zip(operator.inputs, values, strict=True) if value is None and arg.optional]
     if optional or any(arg.any_rank for arg in operator.inputs):
-        return UNJUDGED  # a right call of another form, for all that this form can say
+        return UNJUDGED  # this may be a right call of another form, which this form cannot judge
     plain = [_plain(value, subject) for value in values]
     inputs = tuple(tensor for tensor in plain if tensor is not None)
     sizes = _sizes(operator, inputs) if len(inputs) == len(plain) else None
@@ -105,7 +105,7 @@ def _hold_right(subject: Subject, values: Sequence[Any], results: Any, where: st
 
 
 def _plain(value: Any, subject: Subject) -> Tensor | None:
-    """The dense tensor of the contract that an argument stands for; None where it stands for none."""
+    """The dense tensor of the contract that an argument stands for; None if it stands for none."""
     if not isinstance(value, Tensor) or value.device.type != subject.torch_device.type:
         return None
     if value.layout != torch.strided or value.is_nested or value.is_quantized or value.dtype not in DTYPES:
@@ -116,7 +116,7 @@ def _plain(value: Any, subject: Subject) -> Tensor | None:
 
 
 def _needed(tensor: Tensor) -> int:
-    """Bytes of storage that the tensor's elements reach to."""
+    """Bytes of storage that the tensor's elements need."""
     if tensor.numel() == 0:
         return 0
     last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
@@ -124,7 +124,7 @@ def _needed(tensor: Tensor) -> int:
 
 
 def _sizes(operator: Operator, inputs: Sequence[Tensor]) -> Sizes | None:
-    """The sizes at which these are the tensors of a right call; None where there are none."""
+    """The sizes at which these tensors are a right call; None if there are none."""
     sizes: dict[str, int] = {}
     for arg, tensor in zip(operator.inputs, inputs, strict=True):
         if tensor.dim() != len(arg.shape) or tensor.dtype != inputs[0].dtype:

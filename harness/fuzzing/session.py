@@ -1,7 +1,7 @@
-"""A session: hypothesis draws hostile calls at each function until its time is used, in a process of its own.
+"""A session: hypothesis draws hostile calls of each function until its time is used, in a process of its own.
 
-What hypothesis finds it shrinks, keeps in a folder, and tries first the next time. A crash cannot be shrunk, as it
-takes hypothesis with it; the call is known all the same, since it is written down before it is made.
+hypothesis shrinks what it finds, keeps it in a folder, and tries it first the next time. A crash cannot be shrunk,
+because it ends hypothesis too. But its call is known, since each call is written down before it is made.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from harness.running import environment, suite
 from harness.running.isolation import Isolation, Limits
 from harness.running.selection import Selection, Slot, slots
 
-#: Calls that hypothesis draws at a time, between two looks at the clock.
+#: Calls that hypothesis draws between two checks of the clock.
 _TURN = 50
-#: Seconds of one function above its share, after which it hangs.
+#: Seconds that one function may take beyond its share; after them it counts as hanging.
 _GRACE = 300.0
 
 
@@ -44,7 +44,7 @@ NAME = "hostile-calls"
 
 @dataclass(frozen=True)
 class Fuzzing:
-    """The check of hostile calls: for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed."""
+    """The check: hostile calls for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed."""
 
     seconds: float = 0.0
     seed: int = 0
@@ -52,7 +52,7 @@ class Fuzzing:
     folder: str = ""
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
-        """Draw hostile calls until the time is used: how many, and how they came out."""
+        """Draw hostile calls until the time is used; returns how many, and counts of their results."""
         came_out: Counter[str] = Counter()
         end = time.monotonic() + self.seconds
         turn = 0
@@ -63,8 +63,8 @@ class Fuzzing:
 
     @property
     def property(self) -> Property:
-        """What is judged."""
-        return Property(NAME, "whatever is passed is refused cleanly or answered rightly, and nothing crashes", self)
+        """The property that this check belongs to."""
+        return Property(NAME, "any call is refused cleanly or answered right, and nothing crashes", self)
 
 
 def _draw(subject: Subject, first: int, examples: int, folder: str, came_out: Counter[str]) -> None:
@@ -99,7 +99,7 @@ def _draw(subject: Subject, first: int, examples: int, folder: str, came_out: Co
 
 
 def chosen(selection: Selection) -> list[Slot]:
-    """Candidates and compiled backends; a backend in Python only if it was asked for by name."""
+    """Candidates and compiled backends, and backends in Python that were named. Raises UsageError if there is none."""
     found = [slot for slot in slots(selection) if _is_wanted(slot, selection)]
     if not found:
         raise UsageError("nothing to fuzz: no compiled backend or candidate is among what was selected")
@@ -115,7 +115,7 @@ def _is_wanted(slot: Slot, selection: Selection) -> bool:
 
 
 def run(selection: Selection, seconds: float, first: int, folder: Path | None) -> Report:
-    """Fuzz each place for its share of `seconds`; a finding costs one process. Raises UsageError."""
+    """Fuzz each function for its share of `seconds`; a finding ends its process only. Raises UsageError."""
     found = chosen(selection)
     judging.bind()
     share = seconds / len(found)

@@ -1,7 +1,7 @@
-"""What can be done to a tensor argument, by name: other ranks, sizes, dtypes, layouts, devices, storages and classes.
+"""Ways to change a tensor argument, by name: other ranks, sizes, dtypes, layouts, devices, storages and classes.
 
-Whether the outcome is a wrong call is not said here: a negated view is as right as the tensor that it stands for, and
-another size is right where the others fit it. `outcome` decides that by the contract.
+This module does not decide whether the call is wrong then: a negated view is as right as the tensor that it stands for,
+and another size is right if the other arguments fit it. `outcome` decides that by the contract.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: From the tensor of a right call and a small number, which chooses among variants, to what is passed instead.
+#: Makes the argument to pass from the tensor of a right call and a small number, which chooses among variants.
 Spoiling = Callable[[Tensor, int], Any]
 
 
 class Impossible(Exception):
-    """This cannot be done to this tensor: it has too few dimensions, say, or torch cannot make it."""
+    """The tensor cannot be changed in this way: it has too few dimensions, for example, or torch cannot make it."""
 
 
 class Subclass(Tensor):
-    """A tensor that a library has given a class of its own, and nothing else."""
+    """A tensor with a class of its own and nothing else, as a library may define one."""
 
 
 def sized(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -114,7 +114,7 @@ def _quantised(tensor: Tensor, number: int) -> Tensor:
 
 
 def _without_storage(tensor: Tensor, number: int) -> Tensor:
-    """Sizes without the memory for them: none at all, or too little."""
+    """The same sizes with too little memory: none, or less than needed."""
     if tensor.numel() == 0:
         raise Impossible
     other = tensor.clone()
@@ -124,7 +124,7 @@ def _without_storage(tensor: Tensor, number: int) -> Tensor:
 
 
 def _overlapping(tensor: Tensor, number: int) -> Tensor:
-    """Elements that share memory: rows that begin one element after one another, or all in one place."""
+    """Elements that share memory: rows that each begin one element after the previous one, or all at one place."""
     flat = tensor.flatten()
     step = number % 2
     needed = 1 + sum((size - 1) * step for size in tensor.shape)
@@ -182,9 +182,9 @@ SPOILINGS: dict[str, Spoiling] = {
 
 
 def spoil(tensor: Tensor, kind: str, number: int) -> Any:
-    """What is passed instead of the tensor. Raises Impossible."""
+    """The argument to pass in place of the tensor. Raises Impossible."""
     try:
-        with warnings.catch_warnings():  # beta features of torch, which are no news here
+        with warnings.catch_warnings():  # torch's warnings of beta features do not matter here
             warnings.simplefilter("ignore")
             return SPOILINGS[kind](tensor, number)
     except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError) as error:

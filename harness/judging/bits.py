@@ -1,4 +1,4 @@
-"""Tensors compared bit for bit: what must be the same, and not only near."""
+"""Compare tensors bit for bit, where close values are not enough."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bits(tensor: Tensor) -> Tensor:
 
 
 def results(subject: Subject, call: Call, scenario: Scenario) -> dict[str, Tensor]:
-    """Outputs and gradients of one call, by the names under which failures tell of them."""
+    """Outputs and gradients of one call, by the names that failures use."""
     outputs = subject.outputs(call, scenario)
     found = {arg.name: output for arg, output in zip(subject.operator.outputs, outputs, strict=True)}
     gradients = subject.gradients(call, outputs, scenario)
@@ -27,7 +27,7 @@ def results(subject: Subject, call: Call, scenario: Scenario) -> dict[str, Tenso
 
 
 def hold_bits(got: Mapping[str, Tensor], should: Mapping[str, Tensor], when: str, like: str, where: str) -> None:
-    """Raise Failure for the first tensor of `got` that is not `should` bit for bit."""
+    """Raise Failure for the first tensor of `got` that differs from that of `should` in any bit."""
     for name, tensor in got.items():
         differs = bits(tensor) != bits(should[name])
         if bool(differs.any()):

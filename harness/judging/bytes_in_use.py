@@ -1,8 +1,8 @@
-"""How many bytes are in use: what an implementation keeps, whoever allocated it, and whatever it is called.
+"""Count the bytes in use: all that an implementation keeps, whichever library allocated it.
 
-On the CPU glibc's malloc is asked, through which torch, C++ and C allocate alike; what Python's own allocator holds in
-small pieces is not seen, but no tensor is among it. On CUDA it is PyTorch's allocator. Figures are exact: nothing is
-sampled, and no page is counted for the sake of one byte in it.
+On the CPU, glibc's malloc gives the figure: torch, C++ and C allocate through it. What Python's own allocator holds in
+small pieces is not counted; no tensor is among it. On CUDA, PyTorch's allocator gives the figure. Figures are exact:
+nothing is sampled or rounded up to pages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import torch
 
-#: How often the bytes on a GPU are looked at until two looks agree, and the seconds in between.
+#: How often the bytes on a GPU are read until two readings agree, and the seconds in between.
 _LOOKS, _PAUSE = 20, 0.01
 
 
@@ -33,7 +33,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def on_host() -> int:
-    """Bytes that malloc has given out and that were not freed. Raises OSError where there is no mallinfo2."""
+    """Bytes that malloc has given out and that were not freed. Raises OSError if the C library has no mallinfo2."""
     found = _mallinfo2()()
     return int(found.uordblks) + int(found.hblkhd)
 
@@ -49,12 +49,12 @@ def _mallinfo2() -> ctypes._NamedFuncPointer:
 
 
 def in_use(device: torch.device) -> int:
-    """Bytes on the device that tensors are on, once all that is garbage is gone and all that was queued is done."""
+    """Bytes in use on the device of the tensors, after garbage is collected and queued work is done."""
     gc.collect()
     if device.type != "cuda":
         return on_host()
     torch.cuda.synchronize(device)
-    # Autograd's thread of a GPU lets go of what it worked on last a little after backward has returned.
+    # Autograd's thread of a GPU frees what it used last a little after backward has returned.
     found = torch.cuda.memory_allocated(device)
     for _ in range(_LOOKS):
         time.sleep(_PAUSE)
@@ -66,7 +66,7 @@ def in_use(device: torch.device) -> int:
 
 @contextmanager
 def of_what_follows() -> Iterator[None]:
-    """Collect garbage, and in here only what is made in here: to look at all that a long run holds takes seconds."""
+    """Collect garbage; inside, collect only what is made inside. A look at all that a long run holds takes seconds."""
     gc.collect()
     gc.freeze()
     try:
@@ -77,7 +77,7 @@ def of_what_follows() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def unaccountable() -> str:
-    """Why bytes on the host cannot be counted here; empty where they can, which is tried with a megabyte."""
+    """Why bytes on the host cannot be counted here; empty if they can. Tested with an allocation of a megabyte."""
     try:
         before = on_host()
         held = torch.empty(2**20, dtype=torch.uint8)
@@ -85,4 +85,4 @@ def unaccountable() -> str:
     except OSError as error:
         return str(error)
     del held
-    return "" if seen >= 2**20 else "malloc is not glibc's here, a sanitizer's for example: it does not count its bytes"
+    return "" if seen >= 2**20 else "malloc is not glibc's (a sanitizer's, for example) and does not count its bytes"

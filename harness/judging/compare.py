@@ -1,20 +1,20 @@
-"""Hold one tensor against its envelope. The only place where it is decided how much error is too much.
+"""Compare one tensor with its envelope. Only this module decides how much error is too much.
 
-With e the error, y the exact value, N its elements, E the extremes of the envelope and u the unit roundoff of the
-dtype, a tensor must keep all four of
+Let e be the error, y the exact value, N its elements, E the extremes of the envelope and u the unit roundoff of the
+dtype. All four bounds must hold:
 
     largest     max|e|        <=  2 (E_max + u max|y|) + f
     rms         RMS(e)        <=  1.5 (E_rms + u RMS(y) / sqrt(3)) + f
     elementwise |e_i|         <=  8 max(sigma_i, median(sigma)/2) + 2 u |y_i| + f
     gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)
 
-The last sees a scale error of one percent that no single element shows. It is asked of each named block too, one gate's
-rows of the weights say: in the whole, an error in one of them is diluted. u/2 is what the last operation in the dtype
-may be biased by, which no number of elements averages away. f is `spec.rounding.underflow`.
+The last one shows a scale error of one percent that no single element shows. It is also applied to each named block,
+for example the rows of one gate in the weights: in the whole tensor, an error of one block is diluted. u/2 is the bias
+that the last operation in the dtype may have; no number of elements averages it away. f is `spec.rounding.underflow`.
 
-Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite; where
-an output is not used, a gradient may be anything there, since 0 * NaN may just as well never have been computed. Where
-y is finite, nothing else may be.
+Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite. If an
+output is not used, a gradient may have any value there: an implementation may or may not compute 0 * NaN. Where y is
+finite, the candidate's value must be finite.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from spec.rounding import UNIT_ROUNDOFF, underflow
 
 @dataclass(frozen=True)
 class Statistic:
-    """One of the four measures: what was seen and what was allowed."""
+    """One of the four measures: the value seen and the value allowed."""
 
     name: str
     seen: float
@@ -50,7 +50,7 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A tensor held against its envelope: the four statistics, which elements are wrong, and the worst one's place."""
+    """A tensor compared with its envelope: the four statistics, which elements are wrong, the place of the worst."""
 
     statistics: tuple[Statistic, ...]
     error: Tensor
@@ -79,13 +79,13 @@ class Comparison:
         }
 
 
-#: What is asked where the exact value is not finite: see above.
+#: The rules for elements whose exact value is not finite: see the module's docstring.
 SAME, NOT_FINITE, ANYTHING = "same", "not finite", "anything"
 
 
 @dataclass(frozen=True)
 class _Allowance:
-    """What follows from an envelope alone: what each statistic may be. Flat tensors, of the usable elements."""
+    """The limits of each statistic, which follow from the envelope alone. Flat tensors, of the usable elements."""
 
     everything: bool
     y: Tensor
@@ -93,7 +93,7 @@ class _Allowance:
     largest: float
     rms: float
     gain: float
-    #: Of each named block that has elements: which, the exact values there, and what its gain may be.
+    #: For each named block with elements: the block, the exact values in it, and the limit of its gain.
     blocks: tuple[tuple[Block, Tensor, float], ...]
 
 
@@ -123,10 +123,10 @@ def _allowance(envelope: Envelope) -> _Allowance:
 
 
 def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comparison:
-    """Hold `candidate`, of the envelope's shape, against it."""
+    """Compare `candidate`, of the envelope's shape, with the envelope."""
     got = candidate.detach().cpu().to(torch.float64)
     allowed = _allowance(envelope)
-    if allowed.everything and bool(got.isfinite().all()):  # as it nearly always is, and is soon told
+    if allowed.everything and bool(got.isfinite().all()):  # the usual case, and a cheap test
         special, bad = "", None
         error_everywhere = got - envelope.exact
         error = error_everywhere.reshape(-1)
@@ -165,7 +165,7 @@ def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comp
 
 
 def _place(at: int, usable: Tensor, everything: bool) -> tuple[int, ...]:
-    """Where the usable element with that number is."""
+    """The index of the usable element with that number."""
     if not everything:
         return tuple(usable.nonzero()[at].tolist())
     return tuple(int(index) for index in np.unravel_index(at, usable.shape))
@@ -185,7 +185,7 @@ def _rms(values: Tensor) -> float:
 
 
 def _specials(got: Tensor, envelope: Envelope, asked: str) -> tuple[str, Tensor]:
-    """What is wrong with NaN and infinities, in words, and where."""
+    """What is wrong with NaN and infinities, in words, and a mask of the elements."""
     exact = envelope.exact
     limit = torch.finfo(envelope.dtype).max
     not_finite_here = envelope.usable & ~got.isfinite()
@@ -211,7 +211,7 @@ def _specials(got: Tensor, envelope: Envelope, asked: str) -> tuple[str, Tensor]
 
 
 def has_evidence(envelope: Envelope) -> bool:
-    """Whether a wrong answer would be rejected: zeros, the right answer times 1.05, and its rows rotated by one."""
+    """Whether wrong answers would be rejected: zeros, the right answer times 1.05, and its rows rotated by one."""
     exact = envelope.exact
     if exact.numel() == 0 or not bool(envelope.usable.any()):
         return False
@@ -223,7 +223,7 @@ def has_evidence(envelope: Envelope) -> bool:
 
 
 def _is_far(answer: Tensor, envelope: Envelope) -> bool:
-    """Whether the second of the four alone rejects an answer that is finite where it should be; it is soon computed."""
+    """Whether the rms bound alone rejects an answer that is finite where it should be. It is fast to compute."""
     y = chosen(envelope.exact, envelope.usable)
     seen = _rms(chosen(answer, envelope.usable) - y)
     return seen > _allowance(envelope).rms

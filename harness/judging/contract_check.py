@@ -1,8 +1,8 @@
-"""A contract is judged before anybody is judged by it.
+"""Check a contract before it is used to judge implementations.
 
-A spec with a wrong gradient would reject what is right; one whose cases lack a size or whose values are not seeded
-would fail in the middle of a run, or differently each time. Such a spec is refused, in one sentence, before a backend
-is looked at. What `tests/spec` asks of the shipped contracts is more; this is what a run can ask of any.
+A contract with a wrong gradient would reject right implementations. One whose cases lack a size, or whose values do not
+come from the seed, would fail in the middle of a run, or differently each time. Such a contract is refused in one
+sentence before any backend is judged. `tests/spec` checks more of the shipped contracts; these checks suit any.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.judging.oracle import ByIdentity
 from harness.judging.scenarios import tagged
 from spec.contract import Case, Draw, Family, Operator, evaluate
 
-#: The two gradients are float64 formulae for one thing; a wrong one is off by far more than this of its norm.
+#: The relative distance, in norm, that two float64 formulae of one gradient may have. A wrong one is far beyond it.
 RELATIVE = 1e-6
 
 #: A gradient whose norm is less than this counts as 0.
@@ -25,7 +25,7 @@ _admitted: set[ByIdentity] = set()
 
 
 def admit(operator: Operator) -> None:
-    """Raise Broken, with what is wrong, unless the contract can be judged by. An operator is looked at once."""
+    """Raise Broken, with the reason, if the contract cannot be used. Each operator is checked once."""
     if ByIdentity(operator) in _admitted:
         return
     for form in operator.every_form():
@@ -64,7 +64,7 @@ def _check_sizes(form: Operator) -> None:
 
 
 def _check_family(form: Operator, case: Case, family: Family) -> None:
-    """The same Draw gives the same values, whatever torch's own generator has been used for in between."""
+    """The same Draw must give the same values, whatever torch's own generator did in between."""
 
     def values() -> dict[str, Tensor]:
         return family.make(case.sizes, Draw(0), torch.float32)
@@ -88,13 +88,13 @@ def _check_family(form: Operator, case: Case, family: Family) -> None:
         if not torch.equal(got.nan_to_num(), second[arg.name].nan_to_num()):
             raise _refuse(
                 form,
-                f"{where} gives {arg.name} other values each time from one seed, but should take them from the Draw "
-                "that it is given, and from nothing else",
+                f"{where} gives {arg.name} other values each time from one seed, but should take them all from the "
+                "Draw that it is given",
             )
 
 
 def _check_gradient(form: Operator, case: Case) -> None:
-    """`forward` and `vjp` return what the contract names, and agree with each other."""
+    """`forward` and `vjp` must return what the contract names, and must agree with each other."""
     draw = Draw(0)
     made = form.ordinary(case.sizes, draw)
     inputs = tuple(made[arg.name].requires_grad_(arg.differentiable) for arg in form.inputs)

@@ -1,9 +1,9 @@
-"""Where a candidate leaves the reference: the first named step of the contract that it computes, and computes wrongly.
+"""Find where a candidate leaves the reference: the first named step of the contract that it computes wrongly.
 
-A function made of PyTorch's operations shows what it computes on the way, and a compiled one what its own operators
-return. All of it is recorded in one more call, and each of the contract's `intermediates` is looked for in it, within
-an allowance made as for results. What is fused, or computed in pieces as in a loop over time, shows nothing, and
-nothing is said of it.
+A function made of PyTorch's operations shows its intermediate tensors, and a compiled one those that its own operators
+return. One more call records them all. Each of the contract's `intermediates` is searched for among them, within an
+allowance that is made as for results. Steps that are fused, or computed in pieces as in a loop over time, are not
+visible, and nothing is said about them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from spec.contract import Operator
 from spec.envelope import Envelope, envelopes
 
-#: Elements that are recorded in all; a call that makes more is not looked into further.
+#: Elements that are recorded in all. A call that makes more is not examined further.
 _ELEMENTS = 2**24
-#: A tensor farther from a step than this part of the step's size is some other thing, and no attempt at it.
+#: A tensor that is farther from a step than this part of the step's size is something else than this step.
 _NEAR = 0.5
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What an operation returned, in float64; `is_view` where it made nothing new."""
+    """What an operation returned, in float64; `is_view` if it made no new tensor."""
 
     operation: str
     value: Tensor
@@ -39,7 +39,7 @@ class _Seen:
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Copies of the floating-point results of these shapes, in the order in which they are made."""
+    """Copies the floating-point results of these shapes, in the order in which they are made."""
 
     def __init__(self, shapes: set[tuple[int, ...]]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -61,7 +61,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def first_divergence(subject: Subject, scenario: Scenario) -> str:
-    """A sentence on the steps that come out right and the first that does not; "" where no step is to be seen."""
+    """A sentence on the steps that come out right and the first that does not; "" if no step is visible."""
     steps = _steps(subject.operator, scenario, subject.dtype)
     recorder = _Recorder({tuple(envelope.exact.shape) for envelope in steps.values()})
     call = subject.realise(scenario)
@@ -84,7 +84,7 @@ def first_divergence(subject: Subject, scenario: Scenario) -> str:
             distance, operation = attempt
             off = f"off by {distance:.2g} of its size"
             return "; ".join([*words, f"{name} is the first step that comes out wrong: {operation} gives it, {off}"])
-        if number > last:  # before the last that is right, it was only not shown
+        if number > last:  # a step before the last right one was only not visible
             return f"{words[0]}; the error is in {name} or later" if good else ""
     return f"{words[0]}; the error is in what comes after" if good else ""
 
@@ -108,7 +108,7 @@ def _holds(value: Tensor, envelope: Envelope) -> bool:
 
 
 def _nearest(seen: list[_Seen], envelope: Envelope) -> tuple[float, str] | None:
-    """The distance of the nearest attempt at a step, in parts of the step's size, and what made it; None if none."""
+    """The nearest tensor to a step: its distance, relative to the step's size, and the operation; None if none."""
     exact = envelope.exact.masked_fill(~envelope.usable, 0.0)
     size = float(torch.linalg.vector_norm(exact))
     fitting = [one for one in seen if one.value.shape == exact.shape and not one.is_view]

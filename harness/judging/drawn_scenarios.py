@@ -1,7 +1,7 @@
 """Hypothesis draws whole calls: sizes, values, layouts, cotangents, and which gradients are wanted.
 
-One integer seeds all values of a call, through a generator of its own, so a drawn call is a small value that shrinks
-along every axis and can be printed. Torch's global generator is never used.
+One integer seeds all values of a call, through a generator of its own. So a drawn call is a small value that hypothesis
+can shrink along every axis and that can be printed. Torch's global generator is never used.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
 from spec.contract import Operator
 
-#: Small sizes, and the widths around which vectors, warps and blocks end. Shrinks to the first.
+#: Small sizes, and the sizes around which vectors, warps and blocks end. Hypothesis shrinks to the first.
 _SIZES = (*range(1, 10), *range(1, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65)
-#: Sizes that the reference loops over: a few steps show what two steps do to each other, and cost little.
+#: Sizes over which the reference loops. A few steps show how two steps affect each other, and cost little.
 _SEQUENTIAL = (*range(1, 6), 8)
-#: The product of all sizes of a call, at most: three of the largest, and less of four.
+#: Largest product of all sizes of a call: three sizes can be the largest, four cannot.
 _VOLUME = 65**3
-#: Half of all tensors lie contiguously: where everything is odd at once, one kernel path hides another.
+#: Half of all tensors are contiguous: if everything were unusual at once, one kernel path could hide another.
 _LAYOUTS = (LAYOUTS[0],) * (len(LAYOUTS) - 1) + LAYOUTS[1:]
 
 
 @st.composite
 def scenarios(draw: st.DrawFn, operator: Operator) -> Scenario:
-    """A call of `operator`; what is ordinary is what it shrinks to."""
-    # 0 is drawn where the contract names a case that has it.
+    """A call of `operator`. It shrinks to what is ordinary."""
+    # 0 is drawn only if the contract names a case that has it.
     empty = {symbol for case in operator.cases for symbol, size in case.sizes.items() if size == 0}
     choices = {
         symbol: (*(_SEQUENTIAL if symbol in operator.sequential else _SIZES), *((0,) if symbol in empty else ()))

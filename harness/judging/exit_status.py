@@ -6,7 +6,7 @@ import signal
 
 
 def in_words(exitcode: int | None) -> str:
-    """`died of SIGSEGV` or `exited with code 3`: what follows the name of the process."""
+    """`died of SIGSEGV` or `exited with code 3`: the words that follow the name of the process."""
     if exitcode is not None and exitcode < 0:
         return f"died of {signal.Signals(-exitcode).name}"
     return f"exited with code {exitcode}"

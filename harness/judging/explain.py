@@ -1,8 +1,8 @@
-"""Say what is wrong with a tensor, in the words of somebody who wrote the kernel.
+"""Explain what is wrong with a tensor, in the terms of the person who wrote the kernel.
 
-A number that is off says little; what it would be right for says much. So a wrong tensor is held against answers to
-other questions: with one cotangent left out, with two gates exchanged, scaled, transposed, with every row equal to the
-first. Where one of these fits within the allowance, the failure says so.
+The size of an error says little; what the tensor would be right for says much. So a wrong tensor is compared with the
+answers to other questions: one cotangent left out, two gates exchanged, scaled, transposed, every row equal to the
+first. If one of them fits within the allowance, the failure says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def explain(
     envelope: Envelope,
     found: Comparison,
 ) -> list[str]:
-    """Sentences, the most telling first: what the tensor equals instead, then where it is wrong."""
+    """Sentences, the most useful first: what the tensor equals instead, then where it is wrong."""
     value = got.detach().cpu().to(torch.float64)
     sentences = list(_equals_instead(operator, scenario, arg, is_gradient, value, envelope))[:2]
     where = where_wrong(found.wrong, arg, dict(scenario.sizes))
@@ -104,7 +104,7 @@ def _exchange(tensor: Tensor, dim: int, first: Block, second: Block) -> Tensor:
 def _with_exchanged_inputs(
     operator: Operator, scenario: Scenario, dtype: torch.dtype, wanted: TensorArg
 ) -> Iterator[tuple[str, str, Tensor]]:
-    """The output `wanted` of calls in which a pair of blocks is exchanged in every input that has them."""
+    """(block, block, output `wanted`) for calls in which a pair of blocks is exchanged in every input that has them."""
     sizes = dict(scenario.sizes)
     call = realise(operator, scenario, dtype).to_float64()
     pairs = {(a[0], b[0]): None for arg in operator.inputs for a, b in _exchangeable(arg, sizes)}
@@ -120,7 +120,7 @@ def _with_exchanged_inputs(
 
 
 def where_wrong(wrong: Tensor, arg: TensorArg, sizes: Sizes) -> str:
-    """`wrong at 6 of 30 elements: rows 0..2 of 3, columns 3..4 of 5`, with the names of blocks; "" where nothing is."""
+    """`6 of 30 elements are wrong: rows 0..2 of 3, columns 3..4 of 5`, with the names of blocks; "" if none is."""
     count = int(wrong.sum())
     if count == 0:
         return ""

@@ -1,4 +1,4 @@
-"""What only the import or the first call of a process does: an implementation loaded and called in a fresh process."""
+"""Effects of the import and the first call: load and call an implementation in a fresh process and watch its state."""
 
 from __future__ import annotations
 
@@ -25,26 +25,29 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from spec.contract import Operator
 
-#: Seconds for a fresh process: it loads the implementation, opens the device and calls once.
+#: Seconds for a fresh process, which loads the implementation, opens the device and makes one call.
 LIMIT = 300.0
 
 
 def warm_up(subject: Subject, scenario: Scenario) -> None:
-    """What torch itself does when it is first used is not the candidate's doing: use it, with the reference."""
+    """Call the reference, so that what torch changes at its own first use is not attributed to the candidate."""
     call = subject.realise(scenario)
     outputs = subject.operator.forward(*call.inputs)
     torch.autograd.grad(outputs, call.inputs, call.cotangents)
 
 
 def hold(subject: Subject) -> str:
-    """Load and call the implementation in a process of its own; what it changed there is a Failure."""
+    """Load and call the implementation in a process of its own. Raises Failure if it changed global state there.
+
+    Returns in words what was done, or why it was not.
+    """
     if subject.dtype != torch.float32:
-        return "asked in float32"
+        return "done in float32 only"
     if "asan" in os.environ.get("LD_PRELOAD", ""):
-        return "not asked: under a sanitizer it would be another build"
+        return "not done: under a sanitizer it would be another build"
     address = _address(subject.raw or subject.function)
     if not address and subject.backend not in _backends():
-        return "not asked: the function cannot be found by name"
+        return "not done: the function cannot be found by name"
     about = {
         "operator": subject.operator.name,
         "backend": subject.backend,
@@ -53,7 +56,7 @@ def hold(subject: Subject) -> str:
         **address,
     }
     if (json.dumps(about), subject.operator.form) in _answered:
-        return "asked with the first form"
+        return "done with the first form"
     forms = [form.form for form in subject.operator.every_form()]
     answer = json.loads(_asked(json.dumps({**about, "forms": forms})))
     if answer["changes"]:
@@ -65,7 +68,7 @@ def hold(subject: Subject) -> str:
     return str(answer["done"])
 
 
-#: What was asked, and the forms that were asked beside the first.
+#: The questions that were answered, with the forms that each answer covered besides the first.
 _answered: set[tuple[str, str]] = set()
 
 
@@ -75,12 +78,12 @@ def _backends() -> frozenset[str]:
 
 
 def _address(function: Callable[..., Any]) -> dict[str, str]:
-    """Module, file and attribute under which a Python function, or an instance by its class, can be found again."""
+    """Module, file and attribute by which a Python function, or the class of an instance, can be found again."""
     for name in (getattr(function, "__module__", None), type(function).__module__):
         module = sys.modules.get(name or "")
         file = getattr(module, "__file__", None)
         if module is None or file is None or module.__name__.partition(".")[0] == "torch":
-            continue  # an operator that torch holds is found by its backend
+            continue  # an operator that torch holds is found through its backend
         for attribute, value in vars(module).items():
             if value is function or value is type(function):
                 return {"module": module.__name__, "file": file, "attribute": attribute}
@@ -96,14 +99,14 @@ def _asked(question: str) -> str:
             f"import and first call took more than {LIMIT:g} s in a fresh process, but should return"
         ) from error
     except fresh_process.NoAnswer as error:
-        raise NoEvidence(f"the fresh process in which import and first call are watched ended with: {error}") from error
+        raise NoEvidence(f"the fresh process that watches import and first call ended with: {error}") from error
 
 
 def answer(asked: str) -> str:
-    """In the fresh process: load, call, and tell what changed as JSON."""
+    """Runs in the fresh process: load, call, and return what changed as JSON."""
     question = json.loads(asked)
     device, contracts = question["device"], discovery.operators()
-    if question["operator"] not in contracts:  # one that was given by its path
+    if question["operator"] not in contracts:  # a contract that was given by its path
         contracts = discovery.operators((Path(question["contract"]),))
     operator = contracts[question["operator"]]
     forms = [operator.in_form(name) for name in question["forms"]]
@@ -130,7 +133,7 @@ def answer(asked: str) -> str:
         function = None if implementation is None else build.load(implementation, device)
         note("its import", forms[0])
     if function is None:
-        return json.dumps({"changes": [], "done": "not asked: the function cannot be found by name"})
+        return json.dumps({"changes": [], "done": "not done: the function cannot be found by name"})
     subject = Subject(operator, question["backend"], device, torch.float32, function)
     for form in forms:
         if not changes:

@@ -1,7 +1,7 @@
-"""Ask a question in a process of its own that has imported torch and this project, and no implementation.
+"""Run a function in a fresh process that has imported torch and this project, but no implementation.
 
-To import torch takes longer than most questions. So one process does it, once, and forks for each question; it never
-computes and never asks CUDA, after either of which a fork is not what a new process is.
+To import torch takes longer than most questions. So one server process imports it once, and forks for each question. It
+never computes and never touches CUDA: after either, a fork is not like a new process.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness.errors import HarnessError
 from harness.judging import exit_status
 
 _ROOT = Path(__file__).parents[2]
-#: As it was before any candidate was imported: a fresh process inherits nothing that a candidate has set. It is no test
-#: that runs there: nothing should be able to tell that it is watched.
+#: The environment before any candidate was imported: a fresh process inherits nothing that a candidate has set.
+#: pytest's variable is left out, so that code in the process cannot see that it runs under a test.
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-#: Seconds between two looks at whether a question is answered.
+#: Seconds between two checks whether a question is answered.
 _LOOK = 0.005
-#: What a process may say on its way to an answer: its last lines are told.
+#: What a process may print before its answer; an error quotes its last lines.
 _SAID = 2000
 
 
@@ -38,11 +38,11 @@ class NoAnswer(HarnessError):
 
 
 class TooLate(HarnessError):
-    """The process was still running at the limit, and was ended."""
+    """The process was still running at the time limit, and was ended."""
 
 
 class _Server:
-    """The process that forks, and the way to it."""
+    """The process that forks, and the pipes to it."""
 
     def __init__(self) -> None:
         path = os.pathsep.join([str(_ROOT), *filter(None, [_ENVIRONMENT.get("PYTHONPATH")])])
@@ -56,7 +56,7 @@ class _Server:
         )
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """The reply. Raises NoAnswer where the server itself has ended."""
+        """The reply. Raises NoAnswer if the server itself has ended."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -72,7 +72,7 @@ class _Server:
         return reply
 
     def stop(self) -> None:
-        """End it: it ends by itself when nobody can ask any more."""
+        """End the server: it ends when its input is closed."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ _servers: list[_Server] = []
 
 @atexit.register
 def stop() -> None:
-    """End the process that forks, if there is one; the next question starts another."""
+    """End the server, if there is one; the next question starts another."""
     while _servers:
         _servers.pop().stop()
 
@@ -93,7 +93,7 @@ def stop() -> None:
 def asked(module: str, function: str, question: str, limit: float) -> str:
     """What `module.function(question)` returns in a fresh process, within `limit` seconds.
 
-    Raises TooLate, or NoAnswer with the last line that the process said.
+    Raises TooLate, or NoAnswer with the last line that the process printed.
     """
     if not _servers:
         _servers.append(_Server())
@@ -110,11 +110,11 @@ def asked(module: str, function: str, question: str, limit: float) -> str:
     return answer
 
 
-# The other side
+# The server's side
 
 
 def serve() -> None:
-    """The life of the process that forks: a line of JSON for each question, and one for each reply."""
+    """The main loop of the server: it reads a line of JSON for each question, and writes one for each reply."""
     discovery.operators()
     for line in sys.stdin:
         print(json.dumps(_forked(json.loads(line))), flush=True)
@@ -137,7 +137,7 @@ def _forked(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ended(child: int, limit: float) -> int | None:
-    """The exit status of the child, None where it had to be ended."""
+    """The exit status of the child; None if it had to be ended."""
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -150,7 +150,7 @@ def _ended(child: int, limit: float) -> int | None:
 
 
 def _answer(request: dict[str, Any], answer: IO[str], said: IO[str]) -> None:
-    """In the child: nothing that it says reaches the parent's own pipes; it ends here, whatever happens."""
+    """Runs in the child. Its output does not reach the pipes of the server, and it always ends here."""
     try:
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
@@ -162,5 +162,5 @@ def _answer(request: dict[str, Any], answer: IO[str], said: IO[str]) -> None:
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
         os._exit(1)
-    # What torch's threads do at exit, beside a CUDA context that others use too, is not asked.
+    # Skip what torch's threads do at exit: it is not tested here, and others may use the CUDA context.
     os._exit(0)

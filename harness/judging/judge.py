@@ -1,4 +1,4 @@
-"""One property of one subject, judged: a `Cell` of the report."""
+"""Judge one property of one subject: the result is a `Cell` of the report."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def bind() -> None:
 
 
 def judge(subject: Subject, property: Property) -> Cell:
-    """Run the property's check and turn what comes of it into a cell. Only a fault of the harness itself escapes."""
+    """Run the property's check and turn its result into a cell. Only an error of the harness itself is raised."""
     if not _trusted:
         bind()
     start = time.perf_counter()
     verdict, reason, figures = _verdict(subject, property)
     replaced = tampering.undo(_trusted)
     declaration = subject.declaration(property.name)
-    if replaced:  # a declaration does not excuse it
+    if replaced:  # a declaration does not excuse this
         verdict, figures = FAIL, {}
-        reason = f"the candidate replaced {', '.join(replaced[:5])}, with which it is judged, and should leave it alone"
+        reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
     elif declaration is not None:
         if verdict == PASS:
             verdict, reason = (
@@ -78,7 +78,7 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
             raise
-        return FAIL, f"{property.name}: the candidate raised {one_line(error)}, where it should not", {}
+        return FAIL, f"{property.name}: the candidate raised {one_line(error)}, but should not raise", {}
     if lacks:
         return NO_EVIDENCE, _of_forms(lacks), {}
     if not found:
@@ -87,7 +87,7 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
 
 
 def _of_forms(reasons: dict[str, str]) -> str:
-    """One reason as it is; several with the forms that they are of."""
+    """One reason for all forms; or each form's reason if they differ."""
     different = dict.fromkeys(reasons.values())
     if len(different) == 1:
         return next(iter(different))
@@ -95,7 +95,7 @@ def _of_forms(reasons: dict[str, str]) -> str:
 
 
 def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[str, Any]:
-    """The figures of all forms, with the tightest fit and the number of scenarios of them all."""
+    """The figures of all forms, with the worst error and the sum of the scenarios."""
     if len(found) == 1 and not unasked:
         return next(iter(found.values()))
     merged: dict[str, Any] = {"forms": found, **({"not asked of": unasked} if unasked else {})}
@@ -110,7 +110,7 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
 
 
 def _raised_by_candidate(error: BaseException, subject: Subject) -> bool:
-    """Whether the candidate's code is on the stack: an error of ours must never be booked as a fault of theirs."""
+    """Whether the candidate's code is on the stack. An error of the harness must never count as the candidate's."""
     function = subject.function
     while isinstance(function, functools.partial):
         function = function.func

@@ -1,7 +1,7 @@
 """What a call should return, and how far rounding may take an implementation from it.
 
-An `Expected` is computed from the scenario alone, on the CPU, and shared by all backends: it never sees a candidate
-or a tensor that a candidate has touched.
+An `Expected` is computed from the scenario alone, on the CPU. All backends share it. It never sees a candidate, or a
+tensor that a candidate has touched.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Expected:
 
     outputs: dict[str, Envelope]
     gradients: dict[str, Envelope]
-    #: Names whose check would have rejected a wrong answer, "gradient of ..." for gradients.
+    #: Names for which a wrong answer would have been rejected; "gradient of ..." for gradients.
     evident: frozenset[str]
-    #: Whether the exact values are exact beyond float64: see `spec.precise`.
+    #: Whether the exact values have more digits than float64: see `spec.precise`.
     precise: bool = False
 
 
@@ -46,8 +46,8 @@ class ByIdentity:
 
 
 def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:
-    """The judgement's measure for one scenario. Gradients are of every differentiable input."""
-    # What is wanted, and how a tensor lies in memory, does not change what is right: such scenarios share one entry.
+    """The expected results of one scenario, with gradients of every differentiable input."""
+    # Which gradients are wanted, and memory layouts, do not change the values: such scenarios share one entry.
     values = replace(
         scenario,
         name="",
@@ -64,7 +64,7 @@ def _expected(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expect
 
 
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
-    """The measure for a call that no scenario describes."""
+    """The expected results of a call that no scenario describes."""
     exact_call = call.to_float64()
     eager = _eager(operator, call, exact_call)
     sizes = _sizes(operator, call)
@@ -94,7 +94,7 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
 
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:
-    """The reference in the dtype itself; NaN where the contract leaves a gradient open, which is then not usable."""
+    """The reference in the dtype itself, with NaN where the contract leaves a gradient open: not compared."""
     eager = evaluate(operator, _with_zeros(operator, call))
     if operator.unspecified is None:
         return eager

@@ -1,4 +1,4 @@
-"""The state of a process that a call must leave alone: how to read each piece of it, and how to put it back."""
+"""The state of a process that a call must not change: how to read each piece of it, and how to restore it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.judging import tampering
 
 
 class Probe:
-    """One piece of global state: how to read it, how to put it back, and an unusual value for it, if it has one."""
+    """One piece of global state: how to read it, how to restore it, and an unusual value for it, if there is one."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ def _default_device() -> str:
 
 
 def _precisions() -> dict[str, str]:
-    """How float32 products may be computed. Reading one of the older settings raises where a newer one contradicts."""
+    """How float32 products may be computed. An older setting raises when read if a newer one contradicts it."""
     backends = {
         "all": torch.backends,
         "cuda.matmul": torch.backends.cuda.matmul,
@@ -78,7 +78,7 @@ def _write_filters(filters: list[Any]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """But for where torch.compile keeps its cache, which torch itself puts there when it is first traced with."""
+    """All but the folder of torch.compile's cache, which torch itself sets when it first traces."""
     return {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
 
 
@@ -106,7 +106,7 @@ def _namespaces() -> dict[str, Any]:
 
 
 def _functions() -> dict[str, Any]:
-    """The functions that tests and timers are made of: nobody replaces them."""
+    """Functions that tests and timers are built on; nothing should replace them."""
     return {
         f"{place}.{name}": value
         for place, namespace in _namespaces().items()
@@ -180,27 +180,27 @@ def probes(device: str) -> list[Probe]:
                 ),
             ),
         ]
-    # Last, so that what is put back is put back by the real ones.
+    # Last, so that the real functions are used to restore the others.
     found.append(Probe("functions", _functions, _write_functions))
     return found
 
 
 class Watch:
-    """All probes with what they said at first."""
+    """All probes, with their first readings."""
 
     def __init__(self, device: str) -> None:
         self._probes = probes(device)
         self._before = {probe.name: probe.read() for probe in self._probes}
 
     def unusual(self) -> None:
-        """Set every piece of state that has an unusual value, and watch for that."""
+        """Set every piece of state that has an unusual value to it, and watch for changes from there."""
         for probe in self._probes:
             if probe.unusual is not None:
                 probe.write(probe.unusual(self._before[probe.name]))
         self._before = {probe.name: probe.read() for probe in self._probes}
 
     def changes(self) -> Iterator[tuple[str, str, str]]:
-        """(name, what it is, what it was) of each piece of state that is no longer the same."""
+        """(name, what it is now, what it was) for each piece of state that has changed."""
         for probe in self._probes:
             now, was = probe.read(), self._before[probe.name]
             if probe.name == "functions":
@@ -212,7 +212,7 @@ class Watch:
                 yield probe.name, *_shortly(now, was)
 
     def put_back(self) -> None:
-        """Everything as it was, so that one candidate's doings do not meet the next."""
+        """Restore everything, so that the effects of one candidate do not reach the next."""
         for probe in reversed(self._probes):
             now, was = probe.read(), self._before[probe.name]
             if probe.name == "functions" or now != was:
@@ -220,7 +220,7 @@ class Watch:
 
 
 def _shortly(now: Any, was: Any) -> tuple[str, str]:
-    """Both values in words; of long ones, what differs."""
+    """Both values in words; of long ones, only the difference."""
     if isinstance(now, dict) and isinstance(was, dict):
         keys = [key for key in {**was, **now} if now.get(key) != was.get(key)]
         return tuple(", ".join(f"{k}={v.get(k, 'unset')}" for k in keys) for v in (now, was))  # type: ignore[return-value]

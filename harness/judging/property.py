@@ -1,4 +1,4 @@
-"""What a property is: a name, a claim, and the check that decides."""
+"""A property: a name, a claim, and the check that decides whether the claim holds."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from harness.judging.subject import Subject
 
-#: Tables that show a part of the properties: `python -m harness show --view NAME`.
+#: Tables that show some of the properties: `python -m harness show --view NAME`.
 GRADCHECK, PARITY, INTEGRATION = VIEWS = ("gradcheck", "parity", "integration")
 
 
 @dataclass(frozen=True)
 class Property:
-    """Something that every implementation must keep.
+    """Something that every implementation must hold.
 
-    `check(subject)` returns figures for the report. It raises Failure where the property does not hold, NoEvidence
-    where it could not tell, NotApplicable where it says nothing about this subject. A property that is `large` takes
-    most of a GPU's memory: one worker checks those first, while the others still hold little. `view` names the table
-    that shows it beside the table of all properties.
+    `check(subject)` returns figures for the report. It raises Failure if the property does not hold, NoEvidence if it
+    could not tell, and NotApplicable if the property does not apply to this subject. A `large` property takes most of a
+    GPU's memory: one worker checks those first, while the others still hold little. `view` names the table that shows
+    it, besides the table of all properties.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A failure as a short script that shows it again, alone: `harness.replay` makes the call."""
+"""A failure as a short script that shows it again, on its own: `harness.replay` makes the call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from harness.judging.subject import Subject
 
 
 def script(subject: Subject, call: Any, reason: str) -> str:
-    """A Python script that makes the call again and prints what is wrong; run it where `harness` is importable.
+    """A Python script that makes the call again and prints what is wrong. `harness` must be importable where it runs.
 
     `call` is a frozen dataclass that says everything about the call: a `Scenario`, or a hostile call of the fuzzer.
     """
     kind = type(call)
-    # Stored scripts outlive moves of modules: a Scenario is imported from where it always was.
+    # Stored scripts must survive moves of modules: a Scenario is always imported from the same place.
     module = "harness.scenario" if kind.__name__ == "Scenario" else kind.__module__
     given = [field.name for field in fields(call) if getattr(call, field.name) != _default(field)]
     arguments = ", ".join(f"{name}={getattr(call, name)!r}" for name in given)

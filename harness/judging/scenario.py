@@ -1,8 +1,8 @@
 """One concrete call of an operator: sizes, values, memory layouts, cotangents, and which gradients are wanted.
 
-A `Scenario` is a small frozen value that says everything about the call but the dtype and the device; `realise`
-turns it into tensors, the same ones each time. So an oracle can be computed where a candidate cannot reach it, and
-a failure can be told, shrunk and replayed.
+A `Scenario` is a small frozen value that says everything about the call except the dtype and the device. `realise`
+turns it into tensors, the same ones each time. So the oracle can be computed where no candidate can reach it, and a
+failure can be reported, shrunk and replayed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from torch import Tensor
 
 from spec.contract import Case, Draw, Operator, Shape
 
-#: Ways to lay the same values out in memory. Around the values lies NaN, so that a wrong address shows.
+#: Ways to lay out the same values in memory. The memory around the values holds NaN, so that a wrong address shows.
 LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded")
-#: Kinds of cotangent: `ones` is what `.sum().backward()` sends, a scalar expanded with stride 0; for `missing` the
-#: output takes no part in the loss.
+#: Kinds of cotangent. `ones` is what `.sum().backward()` sends, a scalar expanded with stride 0; with `missing`, the
+#: loss does not use the output.
 COTANGENTS = ("normal", "ones", "transposed", "strided", "offset", "zero", "missing")
-#: Which of them are of other values; the others are of the same ones, elsewhere in memory.
+#: The kinds that change the values; the others place the same values elsewhere in memory.
 CHANGING = frozenset({"expanded", "ones", "zero", "missing"})
 
 _COTANGENT_SEED = 1_000_003
@@ -30,7 +30,7 @@ _COTANGENT_SEED = 1_000_003
 class Scenario:
     """One call. `layouts` and `cotangents` name only what is not "contiguous" and "normal".
 
-    `wanted` are the inputs whose gradient is asked for; None stands for every differentiable one.
+    `wanted` are the inputs whose gradient is wanted; None means every differentiable one.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -47,13 +47,13 @@ class Scenario:
         return replace(cls(sizes=tuple(case.sizes.items()), name=case.name), **changes)  # type: ignore[arg-type]
 
     def wanted_by(self, operator: Operator) -> tuple[str, ...]:
-        """Names of the inputs whose gradient is asked for."""
+        """Names of the inputs whose gradient is wanted."""
         if self.wanted is not None:
             return self.wanted
         return tuple(arg.name for arg in operator.inputs if arg.differentiable)
 
     def describe(self, operator: Operator) -> str:
-        """`lltm(state-33: batch=3, input_features=5, state_size=33; bias strided)`, only what is not ordinary."""
+        """`lltm(state-33: batch=3, input_features=5, state_size=33; bias strided)`: the sizes and what is unusual."""
         parts = [", ".join(f"{symbol}={size}" for symbol, size in self.sizes)]
         parts += [f"values {self.values}"] if self.values != "normal" else []
         parts += [f"{name} {layout}" for name, layout in self.layouts if layout != "contiguous"]
@@ -73,16 +73,16 @@ class Call:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """All of them, the cotangents that there are last."""
+        """All inputs, then the cotangents that exist."""
         return *self.inputs, *(g for g in self.cotangents if g is not None)
 
     def of(self, tensors: Iterator[Tensor]) -> Call:
-        """The same call of the next of `tensors`, in the order of its own."""
+        """The same call with the next of `tensors` in place of its own, in the order of `self.tensors`."""
         inputs = tuple(next(tensors) for _ in self.inputs)
         return Call(inputs, tuple(g if g is None else next(tensors) for g in self.cotangents))
 
     def to_float64(self) -> Call:
-        """The same values as plain contiguous float64 on the CPU; a missing cotangent stays missing."""
+        """The same values as contiguous float64 tensors on the CPU; a missing cotangent stays missing."""
         return self.of(t.detach().cpu().to(torch.float64).contiguous().clone() for t in self.tensors)
 
 
@@ -93,8 +93,8 @@ def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
 def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor:
     """`values` in another memory layout. `expanded` repeats row 0 with stride 0, so it changes the values too.
 
-    `around` is what memory holds beside the values. `transposed` needs two dimensions and `expanded` one; with fewer,
-    the tensor is returned as it is.
+    `around` is what memory holds around the values. `transposed` needs two dimensions and `expanded` one; with fewer,
+    the tensor is returned unchanged.
     """
     match layout:
         case "transposed" if values.dim() >= 2:
@@ -123,7 +123,7 @@ def realise(
     device: str | torch.device = "cpu",
     around: float = float("nan"),
 ) -> Call:
-    """The tensors of a scenario: the same values on every device and every time. `around` as for `lay_out`."""
+    """The tensors of a scenario: the same values on every device, every time. `around` as for `lay_out`."""
     sizes = dict(scenario.sizes)
     layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
     values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)

@@ -21,7 +21,7 @@ def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
 
 
 def representative(operator: Operator) -> Case:
-    """The case that most properties use: the small one with the most distinct sizes, so that no axis fits another's."""
+    """The case that most properties use: the small one with the most distinct sizes, so that no axis is confused."""
     return max(tagged(operator, "small"), key=lambda case: (len(set(case.sizes.values())), min(case.sizes.values())))
 
 
@@ -39,7 +39,7 @@ def ordinary(operator: Operator) -> list[Scenario]:
 
 
 def at_edges(operator: Operator) -> list[Scenario]:
-    """Every value family, in a batch large enough that each of its rows occurs."""
+    """Every value family, in a batch large enough that each of its kinds of row occurs."""
     sizes = dict(representative(operator).sizes)
     if "batch" in sizes:
         sizes["batch"] = max(sizes["batch"], 12)
@@ -52,7 +52,7 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 
 
 def of_layouts(operator: Operator) -> list[Scenario]:
-    """Each input and each cotangent in each layout by itself, then all together."""
+    """Each input and each cotangent in each layout, one at a time; then all together."""
     case = representative(operator)
     names = [arg.name for arg in operator.inputs]
     outputs = [arg.name for arg in operator.outputs]
@@ -62,7 +62,7 @@ def of_layouts(operator: Operator) -> list[Scenario]:
     found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds]
     found += [Scenario.of(case, cotangents=tuple((name, "ones") for name in outputs))]
     for layout in layouts:
-        # Some kernels take one path when everything is aligned and another when anything is not.
+        # Some kernels take one path if everything is aligned and another if anything is not.
         kind = layout if layout in COTANGENTS else "ones"
         everything = tuple((name, layout) for name in names)
         found += [Scenario.of(case, layouts=everything, cotangents=tuple((name, kind) for name in outputs))]

@@ -1,7 +1,7 @@
-"""What is judged: one implementation of one operator on one device in one dtype, and how it is called.
+"""The subject of a check: one implementation of one operator on one device in one dtype, and how to call it.
 
-Everything that a property needs of a candidate goes through here, so that a wrong number of outputs, a wrong shape
-or an exception is told in the same words by each of them.
+Properties call a candidate only through this module. So a wrong number of outputs, a wrong shape or an exception is
+reported in the same words by all of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.errors import Failure
 from harness.judging.scenario import Call, Scenario, realise
 from spec.contract import Operator
 
-#: What a candidate may raise for its own reasons. SystemExit too: a candidate that exits has failed, not the run.
+#: What a candidate may raise by itself. SystemExit too: a candidate that exits has failed, but the run goes on.
 CANDIDATE_ERRORS = (Exception, SystemExit)
 
 
@@ -30,7 +30,7 @@ class Examples:
     seed: int = 0
 
 
-#: What a cell gets where nobody asks for more.
+#: The default for a cell.
 USUAL = Examples()
 
 
@@ -38,7 +38,7 @@ USUAL = Examples()
 class Subject:
     """One implementation of one operator on one device in one dtype. `device` is `cpu`, `cuda` or `cuda-emulated`.
 
-    `source` is where a candidate comes from, as `--candidate` takes it; empty for a backend.
+    `source` is where a candidate comes from, as in `--candidate`; empty for a backend.
     """
 
     operator: Operator
@@ -48,7 +48,7 @@ class Subject:
     function: Callable[..., Any]
     declared: tuple[Declaration, ...] = field(default=())
     source: str = ""
-    #: The function as it was given, where `function` is one that calls it in some form.
+    #: The function as it was given, if `function` is a wrapper that calls it in some form.
     raw: Callable[..., Any] | None = None
     examples: Examples = USUAL
 
@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def torch_device(self) -> torch.device:
-        """Where the tensors live; emulated CUDA works on CPU tensors."""
+        """The device of the tensors; emulated CUDA works on CPU tensors."""
         return torch.device("cuda" if self.device == CUDA else "cpu")
 
     @property
@@ -66,16 +66,16 @@ class Subject:
         return str(self.dtype).removeprefix("torch.")
 
     def declaration(self, property: str) -> Declaration | None:
-        """The backend's own word that it does not hold this property, if there is one."""
+        """The backend's declaration that it does not hold this property, if there is one."""
         for declaration in self.declared:
             if declaration.covers(property, self.operator.name, self.device, self.dtype):
                 return declaration
         return None
 
     def realise(self, scenario: Scenario, around: float = float("nan")) -> Call:
-        """The tensors of a scenario on the subject's device, fresh each time, requiring grad as the scenario wants.
+        """The tensors of a scenario on the subject's device, new each time, requiring grad as the scenario wants.
 
-        `around` is what memory holds beside the values of a tensor that is not contiguous.
+        `around` is what memory holds around the values of a tensor that is not contiguous.
         """
         call = realise(self.operator, scenario, self.dtype, self.torch_device, around)
         wanted = scenario.wanted_by(self.operator)
@@ -84,19 +84,19 @@ class Subject:
         return call
 
     def outputs(self, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
-        """Call the function; check what comes back against the contract's outputs. Raises Failure."""
+        """Call the function, and check shape, dtype and device of its outputs against the contract. Raises Failure."""
         where = f"[{scenario.describe(self.operator)}]"
         try:
             results = self.function(*call.inputs)
         except CANDIDATE_ERRORS as error:
             raise Failure(
-                f"forward raised {one_line(error)}, but should return {self.operator.signature} {where}"
+                f"forward raised {one_line(error)}; it should return {_returned(self.operator)} {where}"
             ) from error
         if isinstance(results, Tensor) and len(self.operator.outputs) == 1:
             results = (results,)
         if not isinstance(results, tuple | list) or len(results) != len(self.operator.outputs):
             got = f"{len(results)} values" if isinstance(results, tuple | list) else type(results).__name__
-            raise Failure(f"forward returned {got}, but should return {self.operator.signature} {where}")
+            raise Failure(f"forward returned {got}, but should return {_returned(self.operator)} {where}")
         sizes = dict(scenario.sizes)
         for arg, result in zip(self.operator.outputs, results, strict=True):
             if type(result) is not Tensor:
@@ -110,7 +110,7 @@ class Subject:
         return tuple(results)
 
     def gradients(self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario) -> dict[str, Tensor]:
-        """Gradients of the wanted inputs, by name. Raises Failure where one is missing or has a wrong shape."""
+        """Gradients of the wanted inputs, by name. Raises Failure if one is missing or has a wrong shape or dtype."""
         where = f"[{scenario.describe(self.operator)}]"
         wanted = {
             arg.name: tensor
@@ -123,18 +123,18 @@ class Subject:
         differentiable = [(y, g) for y, g in used if y.requires_grad]
         if not differentiable:
             if any(self._owed(name, scenario) is not None for name in wanted):
-                raise Failure(f"no output requires grad, but should: {', '.join(wanted)} do {where}")
+                raise Failure(f"no output requires grad, but should: {', '.join(wanted)} require it {where}")
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         try:
             found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=True)
         except CANDIDATE_ERRORS as error:
             raise Failure(
-                f"backward raised {one_line(error)}, but should return gradients of {', '.join(wanted)} {where}"
+                f"backward raised {one_line(error)}; it should return gradients of {', '.join(wanted)} {where}"
             ) from error
         gradients = {}
         for (name, tensor), given in zip(wanted.items(), found, strict=True):
-            # The engine gives None both for «forgotten» and for «does not depend»; zero is right for the latter.
+            # The engine returns None both for a forgotten gradient and for no dependence; zero is right for the latter.
             gradient = self._missing(name, tensor, wanted, scenario) if given is None else given
             if type(gradient) is not Tensor:
                 raise Failure(
@@ -148,7 +148,7 @@ class Subject:
         return gradients
 
     def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
-        """The reference's gradient of that input; None where nothing in the loss depends on it, as of no steps."""
+        """The reference's gradient of that input; None if nothing in the loss depends on it, as without steps."""
         exact = realise(self.operator, scenario, self.dtype).to_float64()
         for leaf in exact.inputs:
             leaf.requires_grad_()
@@ -171,6 +171,12 @@ class Subject:
             f"gradient of {name} is missing (None) {when}, but should be a tensor of shape {tuple(tensor.shape)} "
             f"[{scenario.describe(self.operator)}]"
         )
+
+
+def _returned(operator: Operator) -> str:
+    """What a call returns, in words: `(new_h, new_cell)`, or `output` for a single tensor."""
+    names = ", ".join(arg.name for arg in operator.outputs)
+    return names if len(operator.outputs) == 1 else f"({names})"
 
 
 def one_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Run scenarios and hold what comes back against the oracle: the common part of every property that compares values."""
+"""Run scenarios and compare the results with the oracle: the common part of all properties that compare values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OUTPUTS = "outputs"
 
 
 class Tally:
-    """What a property saw over its scenarios: how many, the tightest fit, and which tensors were really tested.
+    """The results of a property over its scenarios: how many, the worst error, and which tensors had evidence.
 
-    With `in_ulps` also how far all elements were off, in units in the last place.
+    With `in_ulps` also the errors of all elements in units in the last place.
     """
 
     def __init__(self, subject: Subject, in_ulps: bool = False) -> None:
@@ -35,13 +35,13 @@ class Tally:
         self.scenarios = 0
         self.precise = 0
         self.in_ulps = in_ulps
-        #: Counts of `harness.judging.ulps.histogram`, of outputs and of gradients.
+        #: Counts of `harness.judging.ulps.histogram`, for outputs and for gradients.
         self.ulps: dict[str, Tensor] = {}
         self.evidence: dict[str, bool] = {}
         self.worst: dict[str, Any] = {"used": -1.0}
 
     def run(self, scenario: Scenario, what: str = EVERYTHING) -> None:
-        """Call the candidate once, hold all that it returns against the oracle. Raises Failure, with the scenario."""
+        """Call the candidate once and compare all that it returns with the oracle. Raises Failure with a reproducer."""
         try:
             self._run(scenario, what)
         except Failure as failure:
@@ -49,7 +49,7 @@ class Tally:
 
     def _run(self, scenario: Scenario, what: str) -> None:
         subject = self.subject
-        # The oracle comes first: a candidate cannot disturb what is already computed.
+        # The oracle comes first, so that a candidate cannot disturb it.
         measure = expected(subject.operator, scenario, subject.dtype)
         call = subject.realise(scenario)
         outputs = subject.outputs(call, scenario)
@@ -60,7 +60,7 @@ class Tally:
         self.precise += measure.precise
 
     def run_all(self, scenarios: Iterable[Scenario], what: str = EVERYTHING) -> dict[str, Any]:
-        """Run each scenario; the figures. Raises Failure, or NoEvidence where nothing could have failed."""
+        """Run each scenario and return the figures. Raises Failure, or NoEvidence if nothing could have failed."""
         for scenario in scenarios:
             self.run(scenario, what)
         return self.figures()
@@ -73,9 +73,9 @@ class Tally:
         gradients: Mapping[str, Tensor],
         call: Call | None = None,
     ) -> None:
-        """Hold all outputs (or none) and any gradients of one call. Raises Failure for the first that is wrong.
+        """Compare all outputs (or none) and any gradients of one call. Raises Failure for the first that is wrong.
 
-        `call` is given where the scenario says all about the call: only then can other calls explain a difference.
+        Pass `call` if the scenario describes the call completely: only then can other calls explain a difference.
         """
         for arg, value in zip(self.subject.operator.outputs if outputs else (), outputs, strict=True):
             self.hold(scenario, measure, arg, value, is_gradient=False, call=call)
@@ -92,7 +92,7 @@ class Tally:
         is_gradient: bool,
         call: Call | None = None,
     ) -> None:
-        """Hold one tensor against its envelope. Raises Failure with all that can be said of the difference."""
+        """Compare one tensor with its envelope. Raises Failure with an explanation of the difference."""
         name = f"gradient of {arg.name}" if is_gradient else arg.name
         envelope = (measure.gradients if is_gradient else measure.outputs)[arg.name]
         found = compare(got, envelope, _specials(scenario, is_gradient))
@@ -127,12 +127,12 @@ class Tally:
     def _layouts_to_blame(
         self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call, got: Tensor
     ) -> list[str]:
-        """Whether it comes out right with other numbers between the values, or with nothing between them."""
+        """Whether the result is right with other numbers between the values, or with nothing between them."""
         odd = [name for name, layout in scenario.layouts if layout != "contiguous"]
         odd += [f"the cotangent of {name}" for name, kind in scenario.cotangents if kind in _STRIDED_COTANGENTS]
         if not odd:
             return []
-        # What is read in error and used would be wrong with 1 in place of the NaN too; what is multiplied by 0 is not.
+        # Padding that is read and used gives a wrong result with 1 in place of NaN too; padding times 0 does not.
         if bool(got.isnan().any()) and self._is_right(
             scenario, arg, is_gradient, self.subject.realise(scenario, around=1.0)
         ):
@@ -146,7 +146,7 @@ class Tally:
         return [f"the same values laid out contiguously come out right: the strides of {' or '.join(odd)} are ignored"]
 
     def _is_right(self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call) -> bool:
-        """Whether this tensor keeps its allowance where the values of the scenario are laid out as in `call`."""
+        """Whether this tensor keeps its allowance if the values of the scenario are laid out as in `call`."""
         measure = expected(self.subject.operator, scenario, self.subject.dtype)
         try:
             outputs = self.subject.outputs(call, scenario)
@@ -163,11 +163,11 @@ class Tally:
         return compare(value, envelope, _specials(scenario, is_gradient)).holds
 
     def blind(self) -> list[str]:
-        """Tensors that were compared, but any wrong answer would have passed."""
+        """Tensors that were compared although any wrong answer would have passed."""
         return sorted(name for name, seen in self.evidence.items() if not seen)
 
     def figures(self) -> dict[str, Any]:
-        """For the report. Raises NoEvidence where a tensor was compared, but any wrong answer would have passed."""
+        """Figures for the report. Raises NoEvidence if a tensor was compared although any wrong answer would pass."""
         blind = self.blind()
         if blind:
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
@@ -178,7 +178,7 @@ class Tally:
 
 
 def _specials(scenario: Scenario, is_gradient: bool) -> str:
-    """What is asked where the exact value is not finite."""
+    """The rule for elements whose exact value is not finite."""
     if not is_gradient:
         return SAME
     return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE

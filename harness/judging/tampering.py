@@ -1,6 +1,6 @@
-"""Notice when a candidate replaces what it is judged with: comparison functions, timers, torch itself.
+"""Notice when a candidate replaces functions that judge it: comparison functions, timers, torch itself.
 
-What counts is remembered before any candidate is imported, see `harness.judging.judge.bind`.
+A snapshot of them is taken before any candidate is imported, see `harness.judging.judge.bind`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _watched() -> list[tuple[str, Any]]:
         ("math", math),
         ("time", time),
     ]
-    # The court and the law too; they are imported by the time that the snapshot is taken.
+    # The judge and the contracts too; they are imported before the snapshot is taken.
     own = [(name, module) for name, module in sys.modules.items() if name.split(".")[0] in ("harness", "spec")]
     return places + [(name, module) for name, module in own if isinstance(module, ModuleType)]
 
@@ -46,18 +46,18 @@ def snapshot() -> dict[tuple[str, str], tuple[Any, Any]]:
 
 
 def _is_torchs(function: Any) -> bool:
-    """Whether the code is in torch's own files: torch wraps some of its functions when torch.compile is first used."""
+    """Whether the code is in torch's own files: torch wraps some of its functions at the first use of torch.compile."""
     code = getattr(function, "__code__", None)
     return code is not None and Path(code.co_filename).is_relative_to(_TORCH)
 
 
 def wrapped_by_torch(function: Any, before: Any) -> bool:
-    """Whether torch itself has put a function of its own, by the same name, around one: see `_is_torchs`."""
+    """Whether torch itself has wrapped a function in one of the same name: see `_is_torchs`."""
     return _is_torchs(function) and getattr(function, "__name__", "") == getattr(before, "__name__", None)
 
 
 def undo(trusted: dict[tuple[str, str], tuple[Any, Any]]) -> list[str]:
-    """Names of what is no longer what it was, each put back: the next candidate must not suffer from it."""
+    """Names of the functions that were replaced. Each is restored, so that the next candidate is not affected."""
     changed = []
     for (where, name), (owner, value) in trusted.items():
         there = vars(owner).get(name)

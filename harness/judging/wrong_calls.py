@@ -1,6 +1,6 @@
-"""Calls that an operator must refuse, made from its contract: no operator lists them by hand.
+"""Calls that an operator must refuse. They are made from its contract; no operator lists them by hand.
 
-Each takes a right call and spoils one argument: its rank, one of its sizes, its dtype, its type or its layout.
+Each takes a right call and changes one argument: its rank, one of its sizes, its dtype, its type or its layout.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spec.contract import Operator, Refusal, Shape, Sizes
 
 @dataclass(frozen=True)
 class WrongCall:
-    """A call with one spoilt argument, `value`, or one that the contract lists as to be refused.
+    """A call with one wrong argument, `value`, or a wrong call that the contract lists.
 
-    `kind` is what is wrong of it: shape, dtype, type, device, layout or attribute.
+    `kind` says what is wrong: shape, dtype, type, device, layout or attribute.
     """
 
     what: str
@@ -32,14 +32,14 @@ class WrongCall:
     refusal: Refusal | None = None
 
     def make(self, subject: Subject) -> Any:
-        """Make the call; returns what it returns, which it should not."""
+        """Make the call. It should raise; what it returns is returned."""
         if self.refusal is None:
             return subject.function(*self.inputs)
         return self.refusal.call(subject.raw or subject.function, *self.inputs)
 
 
 def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) -> Iterator[WrongCall]:
-    """Every way to spoil one argument of a right call; all sizes of which should be above 1 and distinct."""
+    """Every way to make one argument of a right call wrong. All `sizes` should be distinct and above 1."""
     for position, (arg, tensor) in enumerate(zip(operator.inputs, inputs, strict=True)):
 
         def call(what: str, value: Any, kind: str, position: int = position, name: str = arg.name) -> WrongCall:
@@ -50,7 +50,7 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             shape = list(tensor.shape)
             for size in (length + 1, length - 1, 1, 0):
                 shape[dim] = size
-                # A dimension that a size symbol stands for alone may have any size, if no other argument has it too.
+                # A dimension whose size symbol occurs nowhere else may have any size.
                 if not _is_free(operator, arg.shape[dim], arg.name):
                     yield call(
                         f"with size {size} for {length} in dimension {dim}", _sized(tensor, tuple(shape)), "shape"
@@ -79,7 +79,7 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
 
 
 def _sized(tensor: Tensor, shape: Shape) -> Tensor:
-    """Values like `tensor`'s in another shape: never uninitialised, never out of its range."""
+    """Values of `tensor`, repeated or cut to another shape: never uninitialised, never out of its range."""
     count = 1
     for size in shape:
         count *= size
@@ -93,7 +93,7 @@ def _is_free(operator: Operator, expression: str, name: str) -> bool:
 
 
 def message_lacks(operator: Operator, sizes: Sizes, call: WrongCall, message: str) -> list[str]:
-    """What the message of a refused call leaves out: the argument, what it was, what it should be. Empty if nothing."""
+    """What the message of a refused call lacks: the argument, what it was, what it should be. Empty if nothing."""
     lacks = []
     if not re.search(rf"\b{re.escape(call.argument)}\b", message):
         lacks.append(f"name the argument {call.argument!r}")
@@ -109,7 +109,7 @@ def message_lacks(operator: Operator, sizes: Sizes, call: WrongCall, message: st
 
 
 def _tells_shapes(operator: Operator, sizes: Sizes, call: WrongCall, message: str) -> bool:
-    """The fault may be told from either side: «old_h is too wide» and «weights is too narrow» are both true."""
+    """Either argument may be blamed: «old_h is too wide» and «weights is too narrow» are both true."""
     for arg, tensor in zip(operator.inputs, call.inputs, strict=True):
         if not (isinstance(tensor, Tensor) and re.search(rf"\b{re.escape(arg.name)}\b", message)):
             continue
@@ -124,7 +124,7 @@ def _tells_shapes(operator: Operator, sizes: Sizes, call: WrongCall, message: st
 
 
 def _sizes_with(operator: Operator, sizes: Sizes, call: WrongCall) -> Sizes:
-    """The sizes as somebody would read them who believes the spoilt argument."""
+    """The sizes if the wrong argument is taken to be right."""
     arg = next(arg for arg in operator.inputs if arg.name == call.argument)
     believed = dict(sizes)
     for expression, size in zip(arg.shape, call.value.shape, strict=False):

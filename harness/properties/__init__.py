@@ -1,4 +1,4 @@
-"""What every implementation owes, one file a property. Each sets `PROPERTY = Property(name, claim, check)`."""
+"""The properties of an implementation, one file each. Each file sets `PROPERTY = Property(name, claim, check)`."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
 """Under torch.autocast the contract's rule holds: values, dtypes, gradients, and a step with torch.amp.GradScaler.
 
-A network under autocast hands an operator float32 weights and the half-precision output of the layer before. Who checks
-that all dtypes are alike refuses that; who reads memory without looking at the dtype reads nonsense; and what PyTorch
-casts operation by operation in the middle of a backward raises there, or loses the statistics of a row in half
-precision. So float32 tensors that hold values of the half type are passed, all of them or the parameters alone, and
-what comes back is held against the allowance of the dtype that the rule names: an implementation may be more accurate,
-and return float32. Gradients come back in the dtypes of their inputs, from a backward outside of autocast and inside.
-A region where autocast is off again, and float64, are as if there were no autocast.
+Under autocast a network passes an operator float32 weights together with the half-precision output of the layer before.
+A check for equal dtypes refuses such a call. A kernel that does not look at dtypes reads garbage. And if PyTorch casts
+the operations inside a backward one by one, it raises there, or computes the statistics of a row in half precision.
 
-GradScaler multiplies the loss, and skips a step whose gradients overflow: they must be scaled back to what is right,
-and must not be finite where they cannot be.
+So the check passes float32 tensors that hold values of the half type: all of them, or the parameters only. It compares
+the results with the allowance of the dtype that the rule names; an implementation may be more accurate and return
+float32. Gradients must have the dtypes of their inputs, from a backward outside of autocast and inside. Where autocast
+is switched off again, and in float64, the call must behave as without autocast.
+
+GradScaler multiplies the loss, and skips a step whose gradients overflow. Gradients must be right after they are scaled
+back, and must not be finite if they overflow.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from harness.judging.tally import Tally
 from spec.contract import FLOAT32
 
 _NARROW = (torch.float16, torch.bfloat16)
-#: A power of 2 whose product with a cotangent of ordinary size is finite in either.
+#: A power of 2 whose product with a cotangent of ordinary size is finite in both half types.
 _SCALE = 2.0**6
-#: One whose product with 16 times a cotangent is finite in no dtype that autocast leads to.
+#: A power of 2 whose product with 16 times a cotangent overflows in every dtype to which autocast casts.
 _TOO_LARGE = 2.0**127
 
 
 @dataclass(frozen=True)
 class _Way:
-    """One way to call: in words, with data narrower than the parameters, with backward inside, with autocast off."""
+    """One way to call, in words; data narrower than the parameters, backward inside autocast, autocast switched off."""
 
     words: str
     narrow: bool = False
@@ -52,7 +53,7 @@ def check(subject: Subject) -> dict[str, Any]:
     if not subject.operator.autocast:
         raise NotApplicable(f"the contract of {subject.operator.name} has no rule for autocast")
     if subject.dtype == torch.float32:
-        raise NotApplicable("autocast leads from float32 to a half type; it is judged in those")
+        raise NotApplicable("autocast casts float32 to a half type; it is judged in those")
     ways = [
         _Way("with float32 inputs"),
         _Way(f"with {subject.dtype_name} inputs and float32 parameters", narrow=True),
@@ -76,12 +77,12 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _wide(subject: Subject) -> torch.dtype:
-    """The dtype of what is not narrow: float32, or float64 where that is judged."""
+    """The dtype of the wide tensors: float32, or float64 if that is judged."""
     return torch.promote_types(subject.dtype, torch.float32)
 
 
 def _lower(subject: Subject) -> torch.dtype:
-    """What autocast leads to: the half type that is judged, or any where float64 must stay what it is."""
+    """The dtype to which autocast casts: the half type that is judged, or any if float64 must stay unchanged."""
     return subject.dtype if subject.dtype in _NARROW else torch.bfloat16
 
 
@@ -90,7 +91,7 @@ def _autocast(subject: Subject, enabled: bool = True) -> AbstractContextManager[
 
 
 class _Widened:
-    """The subject's function in a context; its outputs in the wide dtype, and what their dtypes were."""
+    """The subject's function under autocast. It returns outputs in the wide dtype, and stores their own dtypes."""
 
     def __init__(self, subject: Subject, enabled: bool = True) -> None:
         self._subject, self._enabled = subject, enabled
@@ -108,7 +109,7 @@ class _Widened:
 
 
 def _call(subject: Subject, scenario: Scenario, narrow: bool = False) -> Call:
-    """The scenario's values, which the subject's dtype holds, in the wide dtype; where `narrow`, parameters alone."""
+    """The scenario's values, exact in the subject's dtype, in the wide dtype; with `narrow`, only the parameters."""
     call = subject.realise(scenario)
     inputs = [
         tensor if narrow and arg.row_dim is not None else tensor.detach().to(_wide(subject))
@@ -120,7 +121,7 @@ def _call(subject: Subject, scenario: Scenario, narrow: bool = False) -> Call:
 
 
 def _expected_wide(subject: Subject, scenario: Scenario) -> Expected:
-    """What these values owe in the wide dtype, where nothing is narrower."""
+    """The expected results of these values in the wide dtype, for calls in which nothing is narrower."""
     if _wide(subject) == subject.dtype:
         return expected(subject.operator, scenario, subject.dtype)
     call = _call(subject, scenario)
@@ -130,7 +131,7 @@ def _expected_wide(subject: Subject, scenario: Scenario) -> Expected:
 
 
 def _run(tally: Tally, scenario: Scenario, way: _Way, allowed: set[torch.dtype], measure: Expected) -> None:
-    """One call, held: outputs of an allowed dtype, values within the measure."""
+    """Make one call and check that outputs have an allowed dtype and all values keep the allowance of `measure`."""
     subject = tally.subject
     call = _call(subject, scenario, way.narrow)
     function = _Widened(subject, enabled=not way.off)
@@ -148,13 +149,13 @@ def _run(tally: Tally, scenario: Scenario, way: _Way, allowed: set[torch.dtype],
         tally.hold_all(scenario, measure, outputs, gradients)
     except Failure as failure:
         lower = str(_lower(subject)).removeprefix("torch.")
-        # Without its scenario: the script that would reproduce it calls the operator without autocast.
+        # No scenario: the script that would reproduce it calls the operator without autocast.
         raise failure.prefixed(f"under torch.autocast({lower}) {way.words}, ") from failure
     tally.scenarios += 1
 
 
 def _held_when_scaled(tally: Tally, scenario: Scenario) -> None:
-    """Gradients of a loss under GradScaler are scaled back to what is right."""
+    """Gradients of a loss under GradScaler are right after they are scaled back."""
     subject = tally.subject
     leaves, _ = _step(subject, scenario, _SCALE, 1.0)
     found = {name: leaf.grad for name, leaf in leaves.items() if leaf.grad is not None}
@@ -180,7 +181,7 @@ def _skipped_when_too_large(tally: Tally, scenario: Scenario) -> None:
 def _step(
     subject: Subject, scenario: Scenario, scale: float, factor: float
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The inputs that require grad, by name, after a step of SGD under GradScaler; and their values before it."""
+    """The inputs that require grad, by name, after a step of SGD under GradScaler, and their values before it."""
     call = _call(subject, scenario)
     pairs = zip(subject.operator.inputs, call.inputs, strict=True)
     leaves = {arg.name: tensor for arg, tensor in pairs if tensor.requires_grad}

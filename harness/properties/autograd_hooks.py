@@ -1,10 +1,10 @@
-"""What PyTorch lets a user hang into autograd works here too: offloading, checkpoints, hooks on tensors and nodes.
+"""The hooks of autograd work: offloading, checkpoints, hooks on tensors and nodes.
 
-Each of them asks for something that only autograd's own machinery gives. `saved_tensors_hooks` moves what is saved for
-backward elsewhere, so what backward uses must have gone through them: here the inputs are overwritten after forward,
-and only what the hooks have packed still has the values. A checkpoint runs forward again in backward, and has to meet
-the same function. A hook on an output sees its cotangent, and one on an input may replace its gradient; each is called
-once. Whatever is changed here is changed by powers of two, so that the results are held against the oracle as they are.
+They work only if the implementation uses autograd's own machinery. `saved_tensors_hooks` moves saved tensors elsewhere,
+so backward must use what went through the hooks: the check overwrites the inputs after forward, and only the packed
+tensors still have the values. A checkpoint runs forward again in backward, and must get the same function. A hook on an
+output gets its cotangent, and a hook on an input may replace its gradient; each is called once. The hooks change values
+by powers of two only, so the results are compared with the oracle directly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Each way of hanging in: outputs and gradients against the oracle."""
+    """Each kind of hook: outputs and gradients against the oracle."""
     if subject.dtype != torch.float32:
         raise NotApplicable("hooks are called by the same code in every dtype; it is judged in float32")
     tally = Tally(subject)
@@ -40,7 +40,7 @@ def check(subject: Subject) -> dict[str, Any]:
         try:
             outputs, gradients = way(subject, scenario)
             tally.hold_all(scenario, measure, outputs, gradients)
-        except Failure as failure:  # without its scenario, whose script would call without hooks
+        except Failure as failure:  # no scenario: its script would call without hooks
             raise failure.prefixed(f"{words}, ") from failure
         except CANDIDATE_ERRORS as error:
             where = f"[{scenario.describe(subject.operator)}]"
@@ -50,7 +50,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _packed(subject: Subject, scenario: Scenario) -> Results:
-    """What is saved is copied, and its original overwritten before backward."""
+    """Saved tensors are copied, and the originals are overwritten before backward."""
     call = subject.realise(scenario)
     with saved_tensors_hooks(lambda tensor: tensor.detach().clone(), lambda tensor: tensor):
         outputs = subject.outputs(call, scenario)
@@ -74,7 +74,7 @@ def _checkpointed(use_reentrant: bool) -> Callable[[Subject, Scenario], Results]
         outputs: tuple[Tensor, ...] = (found,) if isinstance(found, Tensor) else tuple(found)
         if not use_reentrant:
             return outputs, subject.gradients(call, outputs, scenario)
-        # The older kind knows .backward() alone.
+        # The older kind supports only .backward().
         torch.autograd.backward(list(outputs), list(call.cotangents))
         named = zip(subject.operator.inputs, call.inputs, strict=True)
         return outputs, {arg.name: x.grad if x.grad is not None else torch.zeros_like(x) for arg, x in named}
@@ -83,7 +83,7 @@ def _checkpointed(use_reentrant: bool) -> Callable[[Subject, Scenario], Results]
 
 
 def _hooked(subject: Subject, scenario: Scenario) -> Results:
-    """Of doubled cotangents, the gradients are halved by hooks on the inputs; those on the outputs look on."""
+    """The cotangents are doubled, and hooks on the inputs halve the gradients. Hooks on the outputs only count."""
     leaves = subject.realise(scenario)
     leaves = replace(leaves, cotangents=tuple(g if g is None else 2 * g for g in leaves.cotangents))
     inputs = tuple(tensor * 1 for tensor in leaves.inputs)

@@ -1,12 +1,12 @@
-"""torch.compile traces the operator whole, forward and backward, and what it traced is right.
+"""torch.compile traces the whole operator, forward and backward, and what it traced is right.
 
-A graph break, a Meta kernel that tells a wrong shape of a gradient, a backward that AOT autograd cannot trace: eager
-calls show none of them. So the operator is compiled with fullgraph=True and AOT autograd, which traces both directions
-on fake tensors, and what was traced is then run with the ordinary kernels, as by the backend `aot_eager`: no code is
-generated, and the values are held against the same allowance as any other. Each tensor of the traced graphs must have
-the shape and the dtype that its fake had. This is done with static sizes, and with dynamic=True at four sizes of the
-batch. An operator that specialises on a size is compiled again for each, which in training is a storm of compilations:
-one is let through, for an operator that has two ways, and every one is a figure.
+Eager calls do not show a graph break, a Meta kernel that gives a wrong shape for a gradient, or a backward that AOT
+autograd cannot trace. So the operator is compiled with fullgraph=True and AOT autograd, which traces both directions on
+fake tensors. The traced graphs are then run with the ordinary kernels, as by the backend `aot_eager`: no code is
+generated, and the values must keep the same allowance as in eager calls. Each tensor of the traced graphs must have the
+shape and the dtype of its fake. This is done with static sizes, and with dynamic=True at four sizes of the batch. An
+operator that specialises on a size is compiled again for each, which costs much time in training. One extra compilation
+is permitted, for an operator that has two code paths; the figures give the number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 
-#: How many rows more the calls of dynamic=True have.
+#: How many rows more each call with dynamic=True has.
 _MORE = (0, 4, 5, 11)
 #: How often dynamic=True may compile again over these sizes.
 _AGAIN = 1
@@ -50,13 +50,13 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def dynamic_symbol(scenario: Scenario) -> str:
-    """The size that changes from call to call: the batch; of an operator that has none, its first one."""
+    """The size that changes from call to call: the batch, or the first size of an operator that has no batch."""
     sizes = dict(scenario.sizes)
     return "batch" if "batch" in sizes else next(iter(sizes))
 
 
 def with_more(scenario: Scenario, more: int) -> Scenario:
-    """The same call with so many rows more, or so much more of its first size."""
+    """The same call with `more` further rows, or with its first size larger by `more`."""
     sizes = dict(scenario.sizes)
     sizes[dynamic_symbol(scenario)] += more
     return replace(scenario, name="larger" if more else scenario.name, sizes=tuple(sizes.items()))
@@ -64,10 +64,10 @@ def with_more(scenario: Scenario, more: int) -> Scenario:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Dynamo without what it compiled before, and without a trace of what is compiled in here.
+    """Forget what Dynamo compiled before; afterwards, forget what was compiled inside.
 
-    Donated buffers would allow one backward a forward, and the engine is asked to keep the graph. What torch warns of
-    while it traces is not the candidate's doing.
+    With donated buffers a forward would allow one backward only, and the check keeps the graph. torch's warnings while
+    it traces are ignored: the candidate does not cause them.
     """
     import torch._functorch.config as aot_config  # here: torch.compile takes seconds to import
 
@@ -81,7 +81,7 @@ def compiling() -> Iterator[None]:
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same as a plain function: torch.compile takes no partial and no instance of a class."""
+    """The same as a plain function, since torch.compile takes no partial and no instance of a class."""
 
     def eager(*inputs: Any) -> Any:
         return function(*inputs)
@@ -90,7 +90,7 @@ def plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scenario]) -> int:
-    """Hold compiled calls against their oracles; how often the operator was compiled after the first time."""
+    """Compare compiled calls with their oracles. Returns how often the operator was compiled after the first time."""
     how = f"under torch.compile(fullgraph=True, dynamic={dynamic})"
     tracer = _Tracer()
     with compiling():
@@ -99,7 +99,7 @@ def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scen
             try:
                 tally.run(scenario)
             except Failure as failure:
-                # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                # No scenario: the script that would reproduce it calls the operator eagerly.
                 raise Failure(f"{how}, {tracer.in_words() or failure}") from failure
             if tracer.in_words():
                 raise Failure(f"{how}, {tracer.in_words()} [{scenario.describe(subject.operator)}]")
@@ -107,18 +107,18 @@ def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scen
 
 
 class _Tracer:
-    """A backend of torch.compile: it runs the graphs of AOT autograd, and notes where a fake was not true."""
+    """A backend of torch.compile: it runs the graphs of AOT autograd, and records fakes that differ from the result."""
 
     def __init__(self) -> None:
         self.graphs = 0
         self._untrue: list[str] = []
 
     def in_words(self) -> str:
-        """The first tensor whose fake was not true; empty if all were."""
+        """The first tensor that differs from its fake; empty if none does."""
         return next(iter(self._untrue), "")
 
     def compiled(self, function: Callable[..., Any], dynamic: bool) -> Callable[..., Any]:
-        """The function under torch.compile. It may be anything that can be called."""
+        """The function under torch.compile. `function` may be any callable."""
         from torch._dynamo.backends.common import aot_autograd
         from torch._dynamo.exc import BackendCompilerFailed
 
@@ -129,7 +129,7 @@ class _Tracer:
         def call(*inputs: Any) -> Any:
             try:
                 return traced(*inputs)
-            except BackendCompilerFailed as error:  # says in its first line nothing but that
+            except BackendCompilerFailed as error:  # its own first line says only that a backend failed
                 raise error.inner_exception from error
 
         return call
@@ -154,7 +154,7 @@ class _Tracer:
 
 
 def _differences(target: str, fake: Any, real: Any) -> Iterable[str]:
-    """What the fake of one node's result said otherwise than the result; sizes that stand for any say nothing."""
+    """How the fake of one node's result differs from the result. Symbolic sizes are not compared."""
     fakes, reals = (value if isinstance(value, tuple | list) else (value,) for value in (fake, real))
     for index, (one, other) in enumerate(zip(fakes, reals, strict=False)):
         if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
@@ -167,5 +167,8 @@ def _differences(target: str, fake: Any, real: Any) -> Iterable[str]:
 
 
 PROPERTY = Property(
-    "compile", "torch.compile traces forward and backward whole, and the values are right", check, view=INTEGRATION
+    "compile",
+    "torch.compile traces forward and backward without graph breaks, and values are right",
+    check,
+    view=INTEGRATION,
 )

@@ -1,19 +1,19 @@
-"""Four threads call at once, each with values of its own, and each gets its own results.
+"""Four threads call at the same time, each with its own values, and each gets its own results.
 
-DataParallel, servers and Hogwild training call an operator from several threads, and PyTorch lets go of the
-interpreter's lock inside every operation. A scratch buffer or a saved tensor that calls share is then overwritten by a
-neighbour. All threads use one size, so that what is shared by size collides, and wait for each other before every
-forward and every backward: between them everybody's forward has happened, so that state which belongs to the
-implementation and not to the call is wrong in every run, not in one of a thousand.
+DataParallel, servers and Hogwild training call an operator from several threads, and PyTorch releases the interpreter's
+lock inside every operation. A scratch buffer or a saved tensor that calls share is then overwritten by another thread.
+All threads use one size, so that a buffer shared by size collides. They wait for each other before every forward and
+every backward. So all forwards have happened before the first backward, and state that belongs to the implementation
+instead of the call is wrong in every run, not in one of a thousand.
 
-What is shared inside one forward is met by a neighbour only if the threads overlap there, and operations of a
-microsecond never do. So in the first rounds each thread sleeps a little, a random while, before every few of its calls,
-so that many orders of all threads' operations come about. In the rounds after those nothing is slowed down, and sizes
-come too where the work itself takes longer than the threads take to meet: those are for compiled code, which no
-profiler of Python's can slow down between two of its lines. What is shared is shared by the same code in float64 as in
-float32, and in both half types: without a GPU those sizes are asked for in one of each.
+State that is shared inside one forward is overwritten only if the threads overlap there, and operations of a
+microsecond never do. So in the first rounds each thread sleeps for a short random time before some of its calls, which
+produces many orders of the threads' operations. The later rounds have no sleeps. They add sizes whose work takes longer
+than the threads take to meet: those are for compiled code, in which Python's profiler cannot insert sleeps. The same
+code shares state in float64 as in float32, and in both half types, so without a GPU those sizes run in
+one dtype of each pair.
 
-A right implementation passes whatever the threads' order is: nothing here depends on time but the limit on hanging.
+A right implementation passes whatever the order of the threads is. Only the limit for hanging threads depends on time.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from harness.judging.tally import Tally
 
 THREADS = 4
 
-#: Rounds of forward and backward with sleeps, and without. With sleeps, what is written before one operation and read
-#: after it is overwritten in between by one of three neighbours in nearly every round; a few are enough.
+#: Rounds of forward and backward with sleeps, and without. With sleeps, one of three other threads overwrites shared
+#: state between two operations in nearly every round, so a few rounds are enough.
 ROUNDS = 4
 
-#: The longest sleep in seconds: about what it takes to wake another thread.
+#: The longest sleep in seconds: about the time to wake another thread.
 SLEEP = 1e-4
 
-#: Seconds after which threads that do not come back hang; a round takes milliseconds.
+#: Seconds after which threads that have not returned count as hanging; a round takes milliseconds.
 LIMIT = 60.0
 
 
 @dataclass
 class _Thread:
-    """What one thread is given and what it finds. Results are compared later, in the main thread."""
+    """The input and the results of one thread. Results are compared later, in the main thread."""
 
     scenario: Scenario
     slowly: bool
@@ -63,7 +63,7 @@ class _Thread:
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """All rounds, then every result of every thread against the oracle of its values."""
+    """All rounds; then compare every result of every thread with the oracle of its values."""
     tally = Tally(subject)
     scenarios = [smallest(subject.operator)]
     if subject.device == CUDA or subject.dtype in (torch.float32, torch.bfloat16):
@@ -78,7 +78,7 @@ def _run(tally: Tally, base: Scenario, slowly: bool) -> None:
     subject = tally.subject
     threads = [_Thread(replace(base, seed=seed), slowly) for seed in range(THREADS)]
     measures = [expected(subject.operator, thread.scenario, subject.dtype) for thread in threads]
-    for thread in threads:  # alone first: what is wrong without company is not a matter of threads
+    for thread in threads:  # alone first: an error without other threads is not an error of threading
         tally.run(thread.scenario)
     _at_once(subject, threads)
     for number, thread in enumerate(threads):
@@ -134,17 +134,17 @@ def _work(subject: Subject, thread: _Thread, barrier: threading.Barrier) -> None
                     barrier.wait(LIMIT)
                     gradients = subject.gradients(call, outputs, thread.scenario)
                 thread.found.append((outputs, gradients))
-    except BaseException as error:  # told by the main thread
+    except BaseException as error:  # reported by the main thread
         thread.error = error
         barrier.abort()
 
 
 @contextmanager
 def _slowly(seed: int) -> Iterator[None]:
-    """Sleep a random while before one in four of the calls that this thread makes, as a profiler sees them.
+    """Sleep for a random time before one in four of the calls in this thread that a profiler sees.
 
-    Not by a TorchDispatchMode, which would see the operations themselves: with torch 2.13 several threads with such
-    modes crash the process now and then.
+    A TorchDispatchMode would see the operations themselves, but with torch 2.13 several threads with such modes crash
+    the process now and then.
     """
     dice = random.Random(seed)
 
@@ -177,4 +177,6 @@ def _switching_often() -> Iterator[None]:
         sys.setswitchinterval(interval)
 
 
-PROPERTY = Property("concurrent-threads", "threads that call at once get each its own results", check, view=INTEGRATION)
+PROPERTY = Property(
+    "concurrent-threads", "threads that call at the same time each get their own results", check, view=INTEGRATION
+)

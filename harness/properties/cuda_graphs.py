@@ -1,4 +1,4 @@
-"""Forward and backward can be captured in a CUDA graph, and its replay computes anew from what the inputs hold then."""
+"""Forward and backward can be captured in a CUDA graph, and a replay computes with the current values of the inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check(subject: Subject) -> dict[str, Any]:
     static = subject.realise(scenario)
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):  # PyTorch asks for a warm-up on a side stream before a capture
+    with torch.cuda.stream(side):  # PyTorch requires a warm-up on a side stream before a capture
         subject.gradients(static, subject.outputs(static, scenario), scenario)
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()

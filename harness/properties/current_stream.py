@@ -1,7 +1,7 @@
-"""On CUDA, work is queued on the current stream: forward and backward wait for what that stream has still to do.
+"""On CUDA, work is queued on the current stream: forward and backward run after the work that is already queued there.
 
-The inputs hold NaN until a side stream, after some milliseconds of sleep, copies the values in. Whoever launches on
-another stream, the legacy default one above all, reads the NaN.
+The inputs hold NaN until a side stream, after some milliseconds of sleep, copies the values in. An implementation that
+launches on another stream, usually the legacy default stream, reads the NaN.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def check(subject: Subject) -> dict[str, Any]:
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
     values = subject.realise(scenario)
-    subject.outputs(values, scenario)  # what is done once, on the first call, is not at issue here
+    subject.outputs(values, scenario)  # one-time work of the first call is not tested here
     torch.cuda.synchronize()
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     staged = Call(tuple(torch.full_like(t, float("nan"), requires_grad=True) for t in values.inputs), values.cotangents)

@@ -1,13 +1,13 @@
-"""The same call gives the same bits, each time that it is made.
+"""The same call gives the same bits every time.
 
-Training that cannot be repeated cannot be debugged, and sums by atomic additions are the usual reason. Repeats are
-compared with the first call bit for bit: outputs and gradients, at once and after other work.
+Training that cannot be repeated cannot be debugged; sums by atomic additions are the usual cause. Repeated calls are
+compared with the first one bit for bit: outputs and gradients, at once and after other work.
 
-Whether a row of the batch gives the same bits wherever it stands is measured and told, and nobody fails by it. BLAS
-libraries compute the last rows of a product by another kernel than the first (MKL does so even in float64); and at the
-end of an array PyTorch's own elementwise operations leave the vector for the scalar tanh, which rounds otherwise. Both
-are right. What is measured is the second alone: the inputs are small multiples of 1/4, so that every product and every
-partial sum of them is exact in any order. That a row is right wherever it stands is for `invariants`.
+The report also says whether a row of the batch gives the same bits at every place in it; no implementation fails by
+that. BLAS libraries compute the last rows of a product by another kernel than the first (MKL does so even in float64).
+At the end of an array, PyTorch's own elementwise operations use a scalar tanh in place of the vector one, with another
+rounding. Both are right. Only the second effect is measured: the inputs are small multiples of 1/4, so that every
+product and every partial sum is exact in any order. `invariants` checks that a row is right at every place.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ from harness.judging.scenarios import representative, smallest, tagged
 from harness.judging.subject import Subject
 from spec.contract import Draw, TensorArg
 
-#: Calls that are compared. A result that changes in half of all calls escapes at one size one time in 2^3, and at all
-#: three sizes one time in 2^9.
+#: Calls that are compared. A result that changes in half of all calls is missed at one size with probability 2^-3, at
+#: all three sizes with probability 2^-9.
 REPEATS = 4
 
-#: Rows of the batch whose places are exchanged: a prime, so that it is no multiple of any vector or tile.
+#: Rows of the batch that change places: a prime, so that it is no multiple of any vector or tile.
 ROWS = 13
 
 #: Inputs whose products and sums are exact: up to 16 terms of at most 1 in steps of 1/16 need 8 bits, as bfloat16 has;
-#: more terms are exact too where half types are accumulated in float32.
+#: more terms are exact too if half types are accumulated in float32.
 EXACT = tuple(k / 4 for k in range(-4, 5))
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Repeats at three sizes, among them the one with the most rows, which emulated CUDA is asked for in float32 alone;
-    then, for the figures, each row in each place."""
+    """Repeats at three sizes; then, for the figures, each row at each place.
+
+    Emulated CUDA runs the size with the most rows in float32 only.
+    """
     operator = subject.operator
     scenarios = [smallest(operator), *(Scenario.of(case) for case in tagged(operator, "benchmark")[:1])]
-    # Emulated blocks run one after the other, in the same order each time: many of them show what few do.
+    # Emulated blocks run one after the other, in the same order each time: many of them show no more than few.
     if subject.device != CUDA_EMULATED or subject.dtype == torch.float32:
         many_rows = max(tagged(operator, "size"), key=lambda case: case.sizes.get("batch", 0))
         scenarios.append(Scenario.of(many_rows))
@@ -65,10 +67,10 @@ def _repeats(subject: Subject, scenario: Scenario) -> None:
 
 
 def _places(subject: Subject) -> str:
-    """Rotate the batch through all its places, at values whose products are exact; the figure for the report."""
+    """Rotate the batch through all its places, at values whose products are exact. Returns the report's figure."""
     operator = subject.operator
     if any(arg.row_dim is None for arg in operator.outputs):
-        return "not asked: some output has no row for each row of the batch"
+        return "not measured: some output has no row for each row of the batch"
     sizes = {**representative(operator).sizes, "batch": ROWS}
     scenario = Scenario(tuple(sizes.items()), name="exact-products")
     draw = Draw(0)

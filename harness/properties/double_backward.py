@@ -1,4 +1,4 @@
-"""Differentiating the gradients is either right or refused. Silently wrong is the one thing that it may not be."""
+"""A second differentiation, of the gradients, is right or refused. It must not be silently wrong."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
-#: Second derivatives have no envelope of their own; where they are right, float64 agrees far better than this.
+#: Second derivatives have no envelope of their own. Right ones agree far better than this in float64.
 RELATIVE = 1e-8
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Gradient of a fixed combination of all gradients, against the reference's, in float64."""
+    """The gradient of a fixed combination of all gradients, against that of the reference, in float64."""
     if subject.dtype != torch.float64:
         raise NotApplicable("the second derivative is the same code in every dtype; it is judged in float64")
     scenario = smallest(subject.operator)

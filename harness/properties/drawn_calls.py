@@ -1,8 +1,8 @@
-"""Outputs and gradients are right for calls that nobody thought of: hypothesis draws them, and shrinks what fails.
+"""Outputs and gradients are right for calls that nobody chose: hypothesis draws them, and shrinks one that fails.
 
-How many is set by `--examples`, and from which seed by `--examples-seed`: a fresh one each run unless it is given, the
-same for all backends of a run, so that they share the oracles. Where a few draws happen to leave some gradient without
-evidence, which an operator of one output does whenever its cotangent is zero or missing, as many are drawn again.
+`--examples` sets how many, `--examples-seed` the seed. All backends of a run get the same calls, so that they share the
+oracles. If a few draws leave some gradient without evidence, as many are drawn again. That happens with an operator of
+one output whenever its cotangent is zero or missing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 
-#: How often calls are drawn, at most, until there is evidence for every tensor.
+#: How often calls are drawn, at most, until every tensor has evidence.
 TURNS = 5
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Draw calls and hold each against its oracle; the smallest that fails is the one that is told."""
+    """Draw calls and compare each with its oracle; the Failure shows the smallest call that fails."""
     tally, examples = Tally(subject), subject.examples
     for turn in range(TURNS):
         _draw(tally, examples.count, examples.seed + turn)
@@ -53,4 +53,4 @@ def _draw(tally: Tally, examples: int, first: int) -> None:
         raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
 
 
-PROPERTY = Property("drawn-calls", "right for whatever call hypothesis draws", check)
+PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check)

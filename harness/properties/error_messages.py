@@ -1,4 +1,4 @@
-"""What is refused is refused in words that help: the argument's name, what it was, what it should be."""
+"""The error of a refused call names the argument, what it was, and what it should be."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.judging.wrong_calls import message_lacks, wrong_calls
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """The message of every wrong call that the contract knows and that the candidate refuses."""
+    """The message of every wrong call of the contract that the candidate refuses."""
     scenario = smallest(subject.operator)
     sizes = dict(scenario.sizes)
     inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
@@ -25,7 +25,7 @@ def check(subject: Subject) -> dict[str, Any]:
             if lacks:
                 raise Failure(
                     f"the error for a call with {call.what} was «{one_line(error)}», but should {' and '.join(lacks)}. "
-                    'If this is as you want it, set DECLARED = {"error-messages": "why"} beside the function.'
+                    'To keep this message, set DECLARED = {"error-messages": "why"} beside the function.'
                 ) from error
             count += 1
     return {"messages": count}

@@ -1,12 +1,12 @@
-"""torch.export takes the operator whole, for any size of the batch, and what comes back from a file is right.
+"""torch.export exports the whole operator for any size of the batch, and the program is right after a file, too.
 
-An exported program is what is deployed: it holds no Python of the operator's, so a size, a value or a state that was
-read while it was exported is a constant of it from then on. So the operator is exported with its batch declared
-dynamic, written, read back, and called at the size that it was exported with and at another one. The values are held
-against the same allowance as any other, and the program that was read gives the bits of the one that was written.
+An exported program is deployed without the operator's Python code. So a size, a value or a state that is read during
+the export becomes a constant of the program. The operator is exported with its batch declared dynamic, written to a
+file, read back, and called at the exported size and at another one. The values must keep the same allowance as in eager
+calls, and the program that was read must give the same bits as the one that was written.
 
-torch.export takes a size of 1 for a constant, and so a half of three rows: who works on a batch in parts is exported
-with a batch whose halves and quarters are larger.
+torch.export makes a size of 1 a constant, and so also half of a batch of three rows. So the exported batch is large
+enough for an operator that works on halves or quarters of it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import OUTPUTS, Tally
 from harness.properties.compile import dynamic_symbol, with_more
 
-#: How many rows more than the smallest case has the call that is exported, and the other one.
+#: How many rows more than the smallest case the exported call has, and the other one.
 _MORE = (5, 14)
 
 
 class _Module(torch.nn.Module):
-    """torch.export takes modules alone."""
+    """The operator as a module, since torch.export takes modules only."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _Module(torch.nn.Module):
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Export at one size; call the program, as it is and read back from a file, at two."""
+    """Export at one size; call the program, before and after a file, at two sizes."""
     if subject.dtype != torch.float32:
         raise NotApplicable("what is exported is the same in every dtype; it is judged in float32")
     scenario, other = (with_more(smallest(subject.operator), more) for more in _MORE)
@@ -70,7 +70,7 @@ def _exported(subject: Subject, scenario: Scenario, where: str) -> torch.export.
     )
     inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
     try:
-        with warnings.catch_warnings():  # what torch warns of while it traces is not the candidate's doing
+        with warnings.catch_warnings():  # the candidate does not cause torch's warnings while it traces
             warnings.simplefilter("ignore")
             return torch.export.export(
                 _Module(subject.function), inputs, dynamic_shapes={"inputs": dynamic}, strict=False
@@ -107,7 +107,7 @@ def _called(
 
 
 def _hold(tally: Tally, program: torch.export.ExportedProgram, scenario: Scenario) -> None:
-    """Hold the program's outputs against the oracle. The Failure has no scenario, whose script would call eagerly."""
+    """Compare the program's outputs with the oracle. The Failure has no scenario: its script would call eagerly."""
     subject = tally.subject
     tally.subject = replace(subject, function=program.module())
     try:
@@ -119,5 +119,5 @@ def _hold(tally: Tally, program: torch.export.ExportedProgram, scenario: Scenari
 
 
 PROPERTY = Property(
-    "export", "torch.export takes the operator whole, for any batch, through a file and back", check, view=INTEGRATION
+    "export", "torch.export exports the whole operator for any batch, and a file restores it", check, view=INTEGRATION
 )

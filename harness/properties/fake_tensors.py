@@ -1,4 +1,4 @@
-"""Without data, under FakeTensorMode, the operator gives the shapes, dtypes and strides that it gives with data."""
+"""Under FakeTensorMode, without data, the operator gives the same shapes, dtypes and strides as with data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Fake against real, contiguous and with transposed inputs."""
+    """Fake against real results, with contiguous and with transposed inputs."""
     names = [arg.name for arg in subject.operator.inputs]
     scenarios = [
         smallest(subject.operator),
@@ -31,7 +31,7 @@ def check(subject: Subject) -> dict[str, Any]:
                 found = subject.function(*fakes)
             except CANDIDATE_ERRORS as error:
                 raise Failure(
-                    f"raised {one_line(error)} on fake tensors, but should tell shapes: register a Meta kernel {where}"
+                    f"raised {one_line(error)} on fake tensors, but should give shapes: register a Meta kernel {where}"
                 ) from error
         found = (found,) if isinstance(found, torch.Tensor) else found
         for arg, fake, true in zip(subject.operator.outputs, found, real, strict=True):
@@ -50,5 +50,5 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "fake-tensors", "the Meta kernel tells the shapes that the real one returns", check, view=INTEGRATION
+    "fake-tensors", "the Meta kernel gives the shapes that the real one returns", check, view=INTEGRATION
 )

@@ -1,4 +1,4 @@
-"""The outputs are the contract's, within what rounding explains, at ordinary and at adversarial values."""
+"""The outputs agree with the contract within the allowance for rounding, at ordinary and at adversarial values."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _tuple(value: Any) -> tuple[Tensor, ...]:
 
 
 def _cotangent(y: Tensor) -> Tensor:
-    """Different in every element: for what normalises, the VJP of a constant one is 0, and would show nothing."""
+    """Different in every element: a normalisation maps a constant cotangent to a gradient of 0, which shows nothing."""
     return torch.linspace(1, 2, y.numel(), dtype=y.dtype, device=y.device).square().reshape(y.shape)
 
 

@@ -1,14 +1,14 @@
-"""A call leaves the process as it found it: no default, mode, generator, flag, filter or function is changed.
+"""A call leaves the state of the process unchanged: defaults, modes, generators, flags, filters and functions.
 
 An operator that sets the default dtype, seeds the generator, turns TF32 on or flushes denormals changes every line that
-runs after it, far from any place where it would be looked for. So all such state is read before and after a forward, a
-backward, a forward without grad and a call that is refused (where whoever sets and resets forgets to). This is done
-twice: from the usual state, and from an unusual one, for to reset a flag to what it mostly is, is to change it too.
+runs after it, far from the place where one would look. So all such state is read before and after a forward, a
+backward, a forward without grad and a call that is refused (code that sets and resets state often forgets this path).
+This is done twice: from the usual state and from an unusual one, because to reset a flag to its usual value is a change
+too.
 
-What only the import or the first call of a process does is seen in a fresh process, in which the implementation is
-loaded and called once in every form. That takes seconds, and does not depend on the dtype, so it is done for float32
-alone, by the first form for all; the figure says where it could not be done, because the function cannot be found by
-name.
+The effects of the import and of the first call of a process are checked in a fresh process: it loads the implementation
+and calls it once in every form. That takes seconds and does not depend on the dtype, so it is done in float32 only, by
+the first form for all. If it cannot be done because the function cannot be found by name, the figures say so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""torch.autograd.gradcheck: the gradients are those of the outputs that the candidate itself returns."""
+"""torch.autograd.gradcheck: the gradients are the derivatives of the outputs that the candidate itself returns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def check(subject: Subject) -> dict[str, Any]:
             torch.autograd.gradcheck(subject.function, inputs)
         except CANDIDATE_ERRORS as error:
             raise Failure(
-                f"gradcheck rejects the gradients [{scenario.describe(subject.operator)}]: {_tell(error)}"
+                f"gradcheck rejects the gradients [{scenario.describe(subject.operator)}]: {_quoted(error)}"
             ) from error
     return {"cases": [case.name for case in cases]}
 
 
-def _tell(error: BaseException) -> str:
+def _quoted(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     return "\n".join(lines[:12]) if isinstance(error, GradcheckError) else one_line(error)
 

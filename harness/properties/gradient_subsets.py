@@ -1,4 +1,4 @@
-"""Any subset of inputs may require grad and any subset of outputs may be used: what is wanted comes, and is right."""
+"""Any subset of inputs may require grad and any subset of outputs may be used: the wanted gradients are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """All subsets; where nothing requires grad, no output may."""
+    """All subsets. If no input requires grad, no output may require it."""
     tally = Tally(subject)
     for scenario in of_subsets(subject.operator):
         tally.run(scenario)

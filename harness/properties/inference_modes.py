@@ -1,9 +1,8 @@
-"""Without autograd the operator computes the same: under no_grad, under inference_mode, with frozen inputs.
+"""Without autograd the operator gives the same values: under no_grad, under inference_mode, with frozen inputs.
 
-A fast path for inference is a second implementation, and the one that users see. Its values must be those that were
-trained with, bit for bit: the same inputs on the same device leave no reason for others. Its outputs must not require
-grad, and nothing that it keeps may hinder a training step that comes after it, as a tensor cached under inference_mode
-does, which autograd refuses to save.
+A fast path for inference is a second implementation, and users see that one. Its values must be those of training, bit
+for bit: the same inputs on the same device give no reason for others. Its outputs must not require grad. And it must
+not hinder a later training step: autograd refuses to save a tensor that was cached under inference_mode, for example.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class _Mode:
 def _modes(subject: Subject) -> list[_Mode]:
     inputs = [arg for arg in subject.operator.inputs if arg.differentiable]
     names = tuple(arg.name for arg in inputs)
-    # What has no row for each row of the batch is a parameter.
+    # An input without a row for each row of the batch is a parameter.
     data = tuple(arg.name for arg in inputs if arg.row_dim is not None)
     return [
         _Mode("under inference_mode", torch.inference_mode, names),
@@ -56,7 +55,7 @@ def check(subject: Subject) -> dict[str, Any]:
     scenarios = [smallest(operator), *(Scenario.of(case) for case in tagged(operator, "benchmark")[:1])]
     for scenario in scenarios:
         before = {mode.words: _values(subject, scenario, mode) for mode in _modes(subject)}
-        tally.run(scenario)  # with grad, and right
+        tally.run(scenario)  # with grad; checks that the values are right
         call = subject.realise(scenario)
         trained = dict(zip((arg.name for arg in operator.outputs), subject.outputs(call, scenario), strict=True))
         where = f"[{scenario.describe(operator)}]"
@@ -67,7 +66,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _values(subject: Subject, scenario: Scenario, mode: _Mode) -> dict[str, Tensor]:
-    """The outputs in this mode; whether they require grad is held on the way."""
+    """The outputs in this mode. Raises Failure if one of them requires grad."""
     call = None if mode.made_inside else _frozen(subject, subject.realise(scenario), mode)
     with mode.context():
         call = call or _frozen(subject, subject.realise(scenario), mode)
@@ -76,7 +75,7 @@ def _values(subject: Subject, scenario: Scenario, mode: _Mode) -> dict[str, Tens
     values = {arg.name: y for arg, y in zip(subject.operator.outputs, found, strict=True)}
     for name, value in values.items():
         if should:
-            continue  # which outputs depend on which inputs is for gradient-subsets
+            continue  # gradient-subsets checks which outputs depend on which inputs
         if value.requires_grad:
             raise Failure(f"{name} {mode.words} requires grad, but should not [{scenario.describe(subject.operator)}]")
     return values
@@ -90,5 +89,5 @@ def _frozen(subject: Subject, call: Call, mode: _Mode) -> Call:
 
 
 PROPERTY = Property(
-    "inference-modes", "no_grad and inference_mode give the values that training gave", check, view=INTEGRATION
+    "inference-modes", "no_grad and inference_mode give the same values as training", check, view=INTEGRATION
 )

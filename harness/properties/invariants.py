@@ -1,18 +1,18 @@
-"""What holds without a reference: rows of the batch are independent, the VJP is linear, and the contract's own laws.
+"""What holds without a reference: rows of the batch are independent, the VJP is linear, the contract's closed forms.
 
-A law says that two ways of computing give the same: the batch in another order, in parts, or row by row; the VJP of a
-combination of cotangents or the combination of their VJPs. No exact value enters the judgement, only how much error
-each way may make. Let y be what both should be, l = y + a and r = y + b what they were. What
-`harness.judging.compare` allows an error is a convex set, symmetric about 0: four bounds on norms. So if a and b are
-both in it, then so is
+An identity says that two ways of computing give the same result: the batch in another order, in parts, or row by row;
+the VJP of a combination of cotangents, or the combination of their VJPs. No exact value is needed, only how much error
+each way may make. Let y be what both should give, and l = y + a and r = y + b what they gave. The errors that
+`harness.judging.compare` allows form a convex set, symmetric about 0: four bounds on norms. So if a and b are both in
+it, then so is
 
-    (l - r) / 2 = (a - b) / 2,
+    (l - r) / 2 = (a - b) / 2.
 
-and half the difference, held against the allowance, rejects nothing that is right and has no tolerance of its own.
-The allowance is that of the way itself: the reference goes it too, split, summed and all, under `spec.rounding`, and
-where the two ways allow different errors, the larger one counts.
+So comparing half the difference with the allowance rejects nothing that is right, and needs no tolerance of its own.
+The allowance is that of the way itself: the reference computes in the same way under `spec.rounding`, with the same
+splits and sums. If the two ways allow different errors, the larger one counts.
 
-The contract's laws (`Operator.invariants`) give outputs in closed form at inputs made for it.
+The contract's invariants (`Operator.invariants`) give outputs in closed form at inputs made for them.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ ORDER = (3, 0, 4, 2, 1)
 GRID = tuple(k / 8 for k in range(-8, 9))
 FACTORS = (4.0, -2.0)
 
-#: The wrong answer that each law must be able to tell from the right one: one way 5% larger than the other.
+#: The wrong answer that each identity must tell from the right one: one way 5% larger than the other.
 WRONG = 1.05
 
 
 @dataclass(frozen=True)
 class _Way:
-    """Some calls, and what their results together say. `words` follow «new_h of ...»."""
+    """Some calls, and how their results are combined. `words` follow «new_h of ...»."""
 
     words: str
     calls: tuple[Call, ...]
@@ -61,8 +61,8 @@ class _Way:
 
 
 @dataclass(frozen=True)
-class _Law:
-    """Two ways that lead to the same."""
+class _Identity:
+    """Two ways that give the same result."""
 
     claim: str
     way: _Way
@@ -70,7 +70,7 @@ class _Law:
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Every law that applies to the operator; with other values too, until a wrong answer would have shown."""
+    """Every identity that applies to the operator, with other values until a wrong answer would have shown."""
     operator = subject.operator
     sizes = dict(representative(operator).sizes)
     sizes |= {"batch": ROWS} if "batch" in sizes else {}
@@ -78,9 +78,9 @@ def check(subject: Subject) -> dict[str, Any]:
     seen: dict[str, bool] = {}
     for seed in range(SEEDS):
         drawn = replace(scenario, seed=seed)
-        laws, measures = _laws(ByIdentity(operator), drawn, subject.dtype)
-        for law, envelopes_of_law in zip(laws, measures, strict=True):
-            _hold(subject, drawn, law, envelopes_of_law, seen)
+        identities, measures = _identities(ByIdentity(operator), drawn, subject.dtype)
+        for identity, envelopes_of_identity in zip(identities, measures, strict=True):
+            _hold(subject, drawn, identity, envelopes_of_identity, seen)
         if all(seen.values()):
             break
     for invariant in operator.invariants:
@@ -88,22 +88,22 @@ def check(subject: Subject) -> dict[str, Any]:
     blind = sorted(name for name, is_evident in seen.items() if not is_evident)
     if blind:
         raise NoEvidence(f"a 5% error in one of two ways would have passed too for: {', '.join(blind)}")
-    named = [law.claim for law in laws] + [invariant.name for invariant in operator.invariants]
+    named = [identity.claim for identity in identities] + [invariant.name for invariant in operator.invariants]
     return {"laws": named, "tensors": len(seen)}
 
 
 @lru_cache(maxsize=64)
-def _laws(
+def _identities(
     key: ByIdentity, scenario: Scenario, dtype: torch.dtype
-) -> tuple[tuple[_Law, ...], tuple[dict[str, Envelope], ...]]:
-    """The laws that apply, with CPU calls, and what each allows. Shared by all backends, which never see them."""
+) -> tuple[tuple[_Identity, ...], tuple[dict[str, Envelope], ...]]:
+    """The identities that apply, with CPU calls, and what each allows. All backends share them and never see them."""
     operator = key.operator
     call = realise(operator, scenario, dtype)
-    laws = [_linear(call)]
+    identities = [_linear(call)]
     if all(arg.row_dim is not None for arg in operator.outputs):
-        laws += [_reordered(operator, call), _apart(operator, call, PARTS, "in two parts")]
-        laws += [_apart(operator, call, tuple((k, k + 1) for k in range(ROWS)), "row by row")]
-    return tuple(laws), tuple(_allowed(operator, law, dtype) for law in laws)
+        identities += [_reordered(operator, call), _apart(operator, call, PARTS, "in two parts")]
+        identities += [_apart(operator, call, tuple((k, k + 1) for k in range(ROWS)), "row by row")]
+    return tuple(identities), tuple(_allowed(operator, identity, dtype) for identity in identities)
 
 
 def _picked(arg: TensorArg, tensor: Tensor, rows: tuple[int, ...]) -> Tensor:
@@ -123,7 +123,7 @@ def _row_dims(operator: Operator) -> dict[str, int]:
     return {name: arg.row_dim for name, arg in named.items() if arg.row_dim is not None}
 
 
-def _linear(call: Call) -> _Law:
+def _linear(call: Call) -> _Identity:
     draw = Draw(1)
     first, second = (
         tuple(draw.choice(tuple(g.shape), GRID).to(g.dtype) for g in call.cotangents if g is not None) for _ in range(2)
@@ -137,7 +137,7 @@ def _linear(call: Call) -> _Law:
     def combined(found: list[Values]) -> Values:
         return {name: a * tensor + b * found[1][name] for name, tensor in gradients(found).items()}
 
-    return _Law(
+    return _Identity(
         "the VJP is linear in the cotangents",
         _Way(f"the cotangents {a:g}*g1 {b:+g}*g2", (Call(call.inputs, both),), gradients),
         _Way(
@@ -148,25 +148,25 @@ def _linear(call: Call) -> _Law:
     )
 
 
-def _reordered(operator: Operator, call: Call) -> _Law:
+def _reordered(operator: Operator, call: Call) -> _Identity:
     rows = _row_dims(operator)
     back = sorted(range(ROWS), key=lambda k: ORDER[k])
 
     def put_back(found: list[Values]) -> Values:
-        # In slices, which `spec.rounding` knows to be exact.
+        # By slices, which are exact under `spec.rounding`.
         return {
             n: torch.cat([t.narrow(rows[n], k, 1) for k in back], dim=rows[n]) if n in rows else t
             for n, t in found[0].items()
         }
 
-    return _Law(
+    return _Identity(
         "permuting the batch permutes outputs and row gradients, and nothing else",
         _Way("the batch permuted", (_rows(operator, call, ORDER),), put_back),
         _Way("the batch as it was", (call,), lambda found: found[0]),
     )
 
 
-def _apart(operator: Operator, call: Call, parts: tuple[tuple[int, int], ...], words: str) -> _Law:
+def _apart(operator: Operator, call: Call, parts: tuple[tuple[int, int], ...], words: str) -> _Identity:
     rows = _row_dims(operator)
 
     def joined(found: list[Values]) -> Values:
@@ -177,7 +177,7 @@ def _apart(operator: Operator, call: Call, parts: tuple[tuple[int, int], ...], w
             values[name] = torch.cat(pieces, dim=rows[name]) if together else sum(pieces[1:], start=pieces[0])
         return values
 
-    return _Law(
+    return _Identity(
         f"a batch is the sum of its rows: {words}",
         _Way(f"the batch {words}", tuple(_rows(operator, call, tuple(range(*part))) for part in parts), joined),
         _Way("the whole batch", (call,), lambda found: found[0]),
@@ -191,10 +191,10 @@ def _named(operator: Operator, values: tuple[Tensor, ...]) -> Values:
     return {name: value for name, value in zip(names, values, strict=True) if name in kept}
 
 
-def _allowed(operator: Operator, law: _Law, dtype: torch.dtype) -> dict[str, Envelope]:
-    """What each tensor may err by: the larger of what the two ways may."""
+def _allowed(operator: Operator, identity: _Identity, dtype: torch.dtype) -> dict[str, Envelope]:
+    """The allowance of each tensor: the larger of those of the two ways."""
     allowed: dict[str, Envelope] = {}
-    for way in (law.way, law.other):
+    for way in (identity.way, identity.other):
         exact_calls = [call.to_float64() for call in way.calls]
         eager = [
             {name: value.double() for name, value in _named(operator, evaluate(operator, call)).items()}
@@ -228,8 +228,8 @@ def _everywhere(envelope: Envelope) -> Tensor:
     return torch.zeros_like(envelope.exact).masked_scatter_(envelope.usable, envelope.sigma)
 
 
-def _gone(subject: Subject, scenario: Scenario, way: _Way) -> Values:
-    """What the candidate makes of the calls of a way, in float64 from there on."""
+def _computed(subject: Subject, scenario: Scenario, way: _Way) -> Values:
+    """Make the calls of a way by the candidate, and combine the results in float64."""
     found = []
     for call in way.calls:
         inputs = tuple(
@@ -250,8 +250,10 @@ def _half_difference(one: Tensor, other: Tensor, envelope: Envelope) -> Comparis
     return compare(envelope.exact + (one - other) / 2, envelope)
 
 
-def _hold(subject: Subject, scenario: Scenario, law: _Law, allowed: dict[str, Envelope], seen: dict[str, bool]) -> None:
-    left, right = _gone(subject, scenario, law.way), _gone(subject, scenario, law.other)
+def _hold(
+    subject: Subject, scenario: Scenario, identity: _Identity, allowed: dict[str, Envelope], seen: dict[str, bool]
+) -> None:
+    left, right = _computed(subject, scenario, identity.way), _computed(subject, scenario, identity.other)
     for name, value in left.items():
         envelope = allowed[name]
         found = _half_difference(value, right[name], envelope)
@@ -260,8 +262,9 @@ def _hold(subject: Subject, scenario: Scenario, law: _Law, allowed: dict[str, En
         if not found.holds:
             was, should = value[found.place].item(), right[name][found.place].item()
             raise Failure(
-                f"{name} of {law.way.words} was {was:.9g} at {found.place}, but should be {should:.9g}, that of "
-                f"{law.other.words}: {law.claim} ({found.worst.name} of half the difference {found.worst.seen:.3g}, "
+                f"{name} of {identity.way.words} was {was:.9g} at {found.place}, but should be {should:.9g}, that of "
+                f"{identity.other.words}: {identity.claim} "
+                f"({found.worst.name} of half the difference {found.worst.seen:.3g}, "
                 f"allowed {found.worst.allowed:.3g}) [{scenario.describe(subject.operator)}]",
                 figures={"worst": found.figures(name, scenario.describe(subject.operator))},
             )

@@ -11,7 +11,7 @@ from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Each layout of each input and cotangent by itself, then all at once; NaN lies between the values."""
+    """Each layout of each input and cotangent, one at a time; then all at once. NaN lies between the values."""
     return Tally(subject).run_all(of_layouts(subject.operator))
 
 

@@ -1,7 +1,7 @@
 """More than 2^31 elements: right in the first rows, in the last, and where a 32-bit index would wrap around.
 
-Every row of the batch stands for itself, and the cotangents are zero but in the rows that are looked at. So the oracle
-is that of a small call made of those rows alone, and the gradients of weights and bias have one too.
+Every row of the batch is independent, and the cotangents are zero except in the rows that are compared. So the oracle
+is that of a small call with those rows only, also for the gradients of weights and bias.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from spec.contract import Operator, Sizes, TensorArg, evaluate
 
-#: What the most wasteful of honest implementations takes: autograd that keeps every step of half types in float32.
+#: The memory of the least economical right implementation: autograd that keeps every step of half types in float32.
 _NEEDED_BYTES = 96 * 2**30
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """The contract's large cases, whole, compared at chosen rows."""
+    """The contract's large cases, complete, compared at chosen rows."""
     if subject.device != CUDA:
         raise NotApplicable("needs the memory and the speed of a large GPU")
     if subject.dtype not in (torch.float32, torch.float16):
         raise NotApplicable("indices are the same code in every dtype: float16 needs the least memory, float32 no more")
     tally = Tally(subject)
-    # Runs may share the GPU: two of these at a time would not fit.
+    # Runs may share the GPU: two of these at the same time would not fit.
     with FileLock(Path(tempfile.gettempdir()) / "lltm-conformance-many-elements.lock"):
         free = _free_memory()
         if free < _NEEDED_BYTES:
@@ -52,7 +52,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _free_memory() -> int:
-    """Bytes, once other processes have given back what they use for a moment; waits half a minute for that at most."""
+    """Free bytes on the GPU. Waits at most half a minute for other processes to free what they use."""
     deadline = time.monotonic() + 30
     while (free := torch.cuda.mem_get_info()[0]) < _NEEDED_BYTES and time.monotonic() < deadline:
         time.sleep(1)
@@ -64,7 +64,7 @@ def _tensors(operator: Operator) -> tuple[TensorArg, ...]:
 
 
 def _rows(operator: Operator, sizes: Sizes) -> torch.Tensor:
-    """First and last rows, and those at which some tensor's offset passes a multiple of 2^31."""
+    """First and last rows, and those at which the offset of some tensor passes a multiple of 2^31."""
     batch = sizes["batch"]
     widths = {evaluate(arg.shape[1], sizes) for arg in _tensors(operator) if arg.row_dim == 0 and len(arg.shape) > 1}
     widths |= {evaluate(arg.shape[0], sizes) for arg in operator.inputs if arg.row_dim is None}

@@ -1,18 +1,18 @@
-"""What is kept is what backward needs, it goes when backward is done, and a thousand calls leave nothing behind.
+"""Only what backward needs is kept, it is freed after backward, and a thousand calls leave nothing behind.
 
-Bytes are counted where they are allocated (`harness.judging.bytes_in_use`), so that nothing can be kept out of sight:
-on `ctx`, in a closure, or by C++. Three things are held:
+Bytes are counted where they are allocated (`harness.judging.bytes_in_use`), so nothing can be kept out of sight: on
+`ctx`, in a closure, or by C++. Three limits are checked:
 
-- between forward and backward, besides inputs and outputs, no more is kept than four times what the contract lists
-  (`Operator.saved`), which is what autograd keeps of the reference. Four times, because who computes in float64 keeps
-  twice as much, and who takes other formulas up to twice as many steps. The growth with the batch is compared, for
-  nodes of a graph and copies of parameters are as many for any;
-- backward without retain_graph frees it, though the outputs live on: the inputs die, and a quarter of the figure at
-  most stays;
-- calls forward and backward, over and over, leave as many bytes in use as they found; a thousand of them, a quarter of
-  that where CUDA is emulated, which takes a hundred times as long and has no threads that keep memory for later.
+- Between forward and backward, besides inputs and outputs, at most four times what the contract lists may be kept
+  (`Operator.saved`: what autograd keeps of the reference). Four times, because an implementation that computes in
+  float64 keeps twice as much, and other formulas may have up to twice as many steps. The growth with the batch is
+  compared, since the nodes of a graph and copies of parameters do not grow with it.
+- Backward without retain_graph frees it although the outputs live on: the inputs are freed, and at most a quarter of
+  that figure stays.
+- Repeated calls of forward and backward leave as many bytes in use as before: a thousand of them, or a quarter of that
+  if CUDA is emulated, which takes a hundred times as long and has no threads that keep memory for later.
 
-On CUDA the peak of one forward and backward is a figure besides.
+On CUDA the report also gives the peak of one forward and backward.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from harness.judging.subject import Subject
 from harness.properties.compile import dynamic_symbol
 from spec.contract import Sizes
 
-#: Calls that must leave nothing behind, and calls before them, in which what is kept for good may be made.
+#: Calls that must leave nothing behind, and calls before them, in which permanent buffers may be made.
 CALLS, EMULATED_CALLS, BEFORE = 1000, 250, 50
-#: Bytes that may stay of each call: fewer than the least tensor has.
+#: Bytes that may stay of each call: fewer than the smallest tensor has.
 _LEFT = 8
-#: How often that many calls are made until nothing is left behind: threads of CUDA and of autograd keep some kilobytes
-#: of malloc's for later, once, where a leak grows each time.
+#: How often that many calls are made until nothing is left behind. Threads of CUDA and of autograd keep some kilobytes
+#: of malloc's for later, but once; a leak grows each time.
 _ROUNDS = 3
-#: Bytes by which the larger of two batches must differ in what may be kept: malloc's rounding is nothing beside it.
+#: Bytes by which the limits of two batches must differ: malloc's rounding is small beside it.
 _GROWTH = 2**18
-#: How many times what the contract lists may be kept.
+#: The multiple of what the contract lists that may be kept.
 _TIMES = 4
 
 
@@ -65,9 +65,9 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _inputs_die(subject: Subject, scenario: Scenario) -> None:
-    """Nobody but the caller holds an input once backward is done, though the outputs live."""
+    """Check that only the caller holds an input after backward, although the outputs live."""
     leaves = subject.realise(scenario)
-    # Leaves are held by the nodes that accumulate their gradients; what was computed is held by whoever saved it.
+    # Leaves are held by the nodes that accumulate their gradients; computed tensors only by the code that saved them.
     call = Call(tuple(tensor * 1 for tensor in leaves.inputs), leaves.cotangents)
     outputs = subject.outputs(call, scenario)
     _backward(outputs, leaves)
@@ -109,14 +109,14 @@ def _growth(subject: Subject, scenario: Scenario) -> str:
 
 
 def _everywhere(subject: Subject) -> tuple[int, ...]:
-    """Bytes in use on the host and, where it is another, on the device."""
+    """Bytes in use on the device and, if that is a GPU, on the host too."""
     device = bytes_in_use.in_use(subject.torch_device)
     return (device, bytes_in_use.on_host()) if subject.device == "cuda" else (device,)
 
 
 @dataclass(frozen=True)
 class _Held:
-    """Bytes besides inputs and outputs that are in use before backward and after it; the peak, where it is known."""
+    """Bytes in use besides inputs and outputs, before and after backward; and the peak (0 on the CPU)."""
 
     before: int
     after: int
@@ -124,7 +124,7 @@ class _Held:
 
 
 def _kept(subject: Subject) -> dict[str, Any]:
-    """Hold what is kept at two sizes of the batch against the contract's list."""
+    """Compare what is kept at two sizes of the batch with the contract's list."""
     small, large = _two_sizes(subject)
     where = f"[{large.describe(subject.operator)}]"
     may = _may_keep(subject, dict(large.sizes)) - _may_keep(subject, dict(small.sizes))
@@ -134,7 +134,7 @@ def _kept(subject: Subject) -> dict[str, Any]:
     if kept > _TIMES * may:
         raise Failure(
             f"{kept} bytes more are kept between forward and backward than at half of {dynamic_symbol(large)}, but "
-            f"should be {_TIMES * may} at most, {_TIMES} times as {listed} are in the contract {where}"
+            f"should be {_TIMES * may} at most, {_TIMES} times the size of {listed} in the contract {where}"
         )
     if stays > may // 4:
         raise Failure(
@@ -146,7 +146,7 @@ def _kept(subject: Subject) -> dict[str, Any]:
 
 
 def _two_sizes(subject: Subject) -> tuple[Scenario, Scenario]:
-    """A usual size, with a batch so large that what may be kept is counted in many pages; and twice the batch."""
+    """A usual size with a batch so large that the limit is many pages, and twice that batch."""
     cases = tagged(subject.operator, "benchmark") or tagged(subject.operator, "size")
     small = Scenario.of(cases[0] if "benchmark" in cases[0].tags else cases[-1])
     while True:
@@ -167,7 +167,7 @@ def _may_keep(subject: Subject, sizes: Sizes) -> int:
 
 
 def _held(subject: Subject, scenario: Scenario) -> _Held:
-    """The second of two calls: what is made once is made in the first."""
+    """Measure the second of two calls: permanent buffers are made in the first."""
     call = subject.realise(scenario)
     _backward(subject.outputs(call, scenario), call)
     empty = bytes_in_use.in_use(subject.torch_device)
@@ -182,6 +182,4 @@ def _held(subject: Subject, scenario: Scenario) -> _Held:
     return _Held(before, after, peak)
 
 
-PROPERTY = Property(
-    "memory", "no more is kept than backward needs, and nothing when it is done", check, view=INTEGRATION
-)
+PROPERTY = Property("memory", "only what backward needs is kept, and nothing after it", check, view=INTEGRATION)

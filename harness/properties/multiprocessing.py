@@ -1,17 +1,17 @@
-"""A forked child computes what its parent would, and leaves alone what its parent is at.
+"""A forked child computes the same as its parent, and does not disturb it.
 
 On Linux a DataLoader forks its workers, and so does a server that loads its model once: the child has all of its
-parent's memory and none of its threads. What waits for a worker thread of its own waits there for ever; a handle that
-belongs to one process is refused in another; scratch in shared memory is overwritten by whoever comes second. So the
-operator is called in this process first, forward and backward, and a forward is left without its backward. Then a child
-is forked, which calls it with other values. The child's results are held against the oracle here, and so are those of
-the waiting backward, and of one call more.
+parent's memory and none of its threads. There, code that waits for a worker thread of its own waits for ever; a handle
+that belongs to one process is refused in another; scratch in shared memory is overwritten. So the operator is called in
+this process first, forward and backward, and one forward is left without its backward. Then a forked child calls it
+with other values. The child's results are compared with the oracle here, and so are those of the delayed backward and
+of one further call.
 
-The child works as PyTorch's own workers do, with one thread: the pool of OpenMP is gone there, and whoever asks it for
-work hangs. A child that does not answer is ended. Where PyTorch has started threads for a GPU its autograd refuses to
-run in a child, whoever is judged, and only the forward is asked; a CUDA context does not survive a fork at all.
+The child runs with one thread, as PyTorch's own workers do: OpenMP's pool does not exist there, and code that uses it
+hangs. A child that does not answer is ended. If PyTorch has started threads for a GPU, its autograd refuses to run in
+a child of any implementation, and only the forward is run. A CUDA context does not survive a fork at all.
 
-A process that is spawned has nothing of its parent's: every candidate is judged in such a one.
+A spawned process has nothing of its parent's. Every candidate is judged in such a process anyway.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 
-#: Seconds after which a child that has not answered hangs; its work takes milliseconds.
+#: Seconds after which a child that has not answered counts as hanging; its work takes milliseconds.
 LIMIT = 30.0
 
 _NO_AUTOGRAD = "outputs: PyTorch's autograd refuses to run in a child where it has started threads for a GPU"
@@ -50,9 +50,9 @@ Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """A call here, a child's call, then the backward that waited and one call more here."""
+    """A call here, a call in a child; then the delayed backward and a further call here."""
     if subject.dtype != torch.float32:
-        raise NotApplicable("a process is forked alike whatever the dtype; it is judged in float32")
+        raise NotApplicable("a fork does not depend on the dtype; it is judged in float32")
     if subject.device == CUDA:
         raise NotApplicable("a CUDA context does not survive a fork: PyTorch asks for spawned processes there")
     tally = Tally(subject)
@@ -85,12 +85,12 @@ def _hold(who: str, tally: Tally, scenario: Scenario, measure: Expected, results
     tally.scenarios += 1
     try:
         tally.hold_all(scenario, measure, *results)
-    except Failure as failure:  # without its scenario, whose script would fork nothing
+    except Failure as failure:  # no scenario: its script would not fork
         raise failure.prefixed(f"{who}: ") from failure
 
 
 def _for_parent(subject: Subject, scenario: Scenario) -> dict[str, Any]:
-    """In the child: the results of one call, or the words of the Failure that it was."""
+    """Runs in the child: the results of one call, or the message of its Failure."""
     asks_gradients = _autograd_runs()
     try:
         outputs, gradients = _results(subject, scenario, asks_gradients)
@@ -110,10 +110,10 @@ def _autograd_runs() -> bool:
 
 
 def _answer_of_child(work: Callable[[], dict[str, Any]], where: str) -> dict[str, Any]:
-    """What `work` returns in a forked child. Raises Failure where the child hangs or dies before it has answered."""
+    """What `work` returns in a forked child. Raises Failure if the child hangs or dies before it has answered."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
-        # From Python 3.12 on a fork beside other threads is warned of: torch's and pytest's are always there.
+        # From Python 3.12 on, a fork beside other threads gives a warning; torch's and pytest's are always there.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
@@ -142,16 +142,16 @@ def _answer_of_child(work: Callable[[], dict[str, Any]], where: str) -> dict[str
 
 
 def _live(work: Callable[[], dict[str, Any]], writing: int) -> None:
-    """All of the child's life. It never returns: what its parent was about to do is not done twice."""
+    """The whole life of the child. It never returns, so that nothing of the parent's is done twice."""
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(2 * LIMIT))  # a child whose parent was killed ends by itself
-        gc.disable()  # what the parent has left to free may belong to a GPU
+        gc.disable()  # objects that the parent has yet to free may belong to a GPU
         torch.set_num_threads(1)
         try:
             answer = work()
-        except Exception:  # of the harness: the candidate's own are Failures by now
+        except Exception:  # of the harness: the candidate's own have become Failures
             answer = {"error": traceback.format_exc()}
         file = io.BytesIO()
         torch.save(answer, file)
@@ -164,7 +164,7 @@ def _live(work: Callable[[], dict[str, Any]], writing: int) -> None:
 
 
 def _read(reading: int) -> bytes | None:
-    """All that comes until the other end is closed; None where it is still open when the time is up."""
+    """All bytes until the other end is closed; None if it is still open at the time limit."""
     deadline = time.monotonic() + LIMIT
     parts: list[bytes] = []
     while True:
@@ -178,5 +178,5 @@ def _read(reading: int) -> bytes | None:
 
 
 PROPERTY = Property(
-    "multiprocessing", "a forked child computes as its parent does, and disturbs nothing there", check, view=INTEGRATION
+    "multiprocessing", "a forked child computes as its parent does, and does not disturb it", check, view=INTEGRATION
 )

@@ -1,4 +1,4 @@
-"""Inputs and cotangents stay as they were, and outputs are the caller's own: they overlap nothing."""
+"""Inputs and cotangents are not changed, and outputs belong to the caller: they share memory with nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.judging.subject import Subject
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Forward and backward, contiguous and not; bits before and after; then write to each output in turn."""
+    """Forward and backward, contiguous and not: compare bits before and after; then write to each output in turn."""
     names = [arg.name for arg in subject.operator.inputs]
     scenarios = [
         smallest(subject.operator),
@@ -50,7 +50,7 @@ def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:
                     f"{phase} changed {changed} elements of {name} in place, but should leave it as it was {where}"
                 )
 
-    # Without grad first: there in-place work on a leaf does not raise.
+    # Without grad first: in-place work on a leaf does not raise there.
     with torch.no_grad():
         subject.outputs(call, scenario)
     hold("forward under no_grad")

@@ -1,8 +1,8 @@
-"""The answer depends on the values of the inputs alone: not on who asks, nor on having been asked before.
+"""The answer depends only on the values of the inputs: not on the caller, and not on earlier calls.
 
-Kernels have been seen to return what they computed earlier for the same addresses or shapes, and to answer from the
-reference while a test is on the call stack. So the same tensors are given new values in place, and the candidate is
-also called from a stack on which nothing of this suite stands.
+Some kernels return what they computed earlier for the same addresses or shapes, or answer from the reference while a
+test is on the call stack. So the same tensors get new values in place, and the candidate is also called from a stack
+without any frame of this suite.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """New values behind old addresses, three times; then a call from a bare stack."""
+    """New values at old addresses, three times; then a call from a bare stack."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     held = subject.realise(scenario)
@@ -41,7 +41,7 @@ def check(subject: Subject) -> dict[str, Any]:
     unseen = replace(scenario, seed=14)
     call = subject.realise(unseen)
     try:
-        # The thread's stack holds the pool's own frames and the candidate's, and no frame of this suite.
+        # The thread's stack holds the frames of the pool and of the candidate, and none of this suite.
         with ThreadPoolExecutor(max_workers=1, initializer=_enter, initargs=(subject,)) as pool:
             results = pool.submit(subject.function, *call.inputs).result()
     except CANDIDATE_ERRORS as error:
@@ -55,8 +55,8 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _enter(subject: Subject) -> None:
-    """A new thread has no CUDA context: cuBLAS warns of that if it comes first, which is no fault of the candidate."""
+    """Create the CUDA context of a new thread. Otherwise cuBLAS would warn, which is no fault of the candidate."""
     torch.zeros(1, device=subject.torch_device)
 
 
-PROPERTY = Property("no-special-treatment", "the answer depends on the inputs' values alone", check)
+PROPERTY = Property("no-special-treatment", "the answer depends on the values of the inputs only", check)

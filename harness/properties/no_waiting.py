@@ -1,9 +1,9 @@
-"""On CUDA nothing waits: forward and backward return while the GPU is still busy with what was queued before them.
+"""On CUDA nothing waits: forward and backward return while the GPU is still busy with earlier work.
 
-A hidden synchronisation, by `.item()`, a copy to the host or cudaDeviceSynchronize, gives right values and costs a
-training step the overlap of host and GPU. So the stream sleeps when the operator is called: an event recorded behind
-the sleep must not have been reached when the call returns. A host that was itself held up for as long looks the same,
-so only what waits in several attempts, each with a longer sleep, has failed.
+A hidden synchronisation, by `.item()`, a copy to the host or cudaDeviceSynchronize, gives right values, but host and
+GPU no longer overlap in a training step. So the stream sleeps when the operator is called: an event recorded after the
+sleep must not have been reached when the call returns. A host that was itself delayed for as long looks the same. So
+the property fails only if the call waits in several attempts, each with a longer sleep.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def check(subject: Subject) -> dict[str, Any]:
     where = f"[{scenario.describe(subject.operator)}]"
     measure = expected(subject.operator, scenario, subject.dtype)
     call = subject.realise(scenario)
-    for _ in range(2):  # what is done once, and the blocks that the allocator has to fetch, are not at issue here
+    for _ in range(2):  # one-time work, and blocks that the allocator has to fetch, are not tested here
         subject.gradients(call, subject.outputs(call, scenario), scenario)
     outputs = _without_waiting(lambda: subject.outputs(call, scenario), "forward", where)
     gradients = _without_waiting(lambda: subject.gradients(call, outputs, scenario), "backward", where)
@@ -46,7 +46,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _without_waiting(run: Callable[[], Result], what: str, where: str) -> Result:
-    """The result of a call that returned before the GPU came to it. Raises Failure."""
+    """The result of a call that returned before the GPU reached it. Raises Failure."""
     for cycles in _CYCLES:
         torch.cuda.synchronize()
         behind = torch.cuda.Event()  # type: ignore[no-untyped-call]

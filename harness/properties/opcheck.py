@@ -1,12 +1,12 @@
-"""Operators that the implementation registers with PyTorch keep PyTorch's rules: torch.library.opcheck holds for each.
+"""Operators that the implementation registers with PyTorch obey PyTorch's rules: torch.library.opcheck passes for each.
 
-Whatever is called by way of `torch.ops`, the function itself or something inside of it, forward and backward, is noted
-with its arguments, and is given to opcheck with them: the schema tells every mutation and alias, autograd is registered
-where it belongs, the fake tells what the kernel returns, and AOT autograd traces it with static and dynamic sizes.
-An operator that was called with inputs that require grad is checked with such inputs, without which opcheck says
-nothing of its derivative; what a backward calls is noted again where one input alone requires grad, and where
-cotangents are transposed. And since opcheck compares a traced gradient with the eager one, and passes two equal wrong
-ones, outputs and gradients are held against the oracle too.
+The check records every operator that is called through `torch.ops`, by the function itself or inside of it, forward and
+backward, and passes it to opcheck with the recorded arguments. opcheck tests that the schema names every mutation and
+alias, that autograd is registered for the right keys, that the fake kernel returns what the real one does, and that AOT
+autograd traces it with static and dynamic sizes. An operator that was called with inputs that require grad is checked
+with such inputs; without them opcheck does not test its derivative. Operators of a backward are recorded again with a
+single input that requires grad, and with transposed cotangents. opcheck compares a traced gradient with the eager one,
+so two equal wrong ones pass; therefore outputs and gradients are also compared with the oracle.
 
 An implementation that calls no operator of its own, plain torch or an autograd.Function, has nothing registered.
 """
@@ -43,13 +43,13 @@ _OF_TORCH = ("aten", "prim", "prims", "c10d", "_c10d_functional", "inductor", "p
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """opcheck for every operator that one forward and backward calls; then the values and gradients themselves."""
+    """opcheck for every operator that one forward and backward calls; then the values and gradients."""
     if subject.dtype != torch.float64:
         raise NotApplicable("what is registered is the same in every dtype; it is judged in float64")
     scenario = smallest(subject.operator)
     where = f"[{scenario.describe(subject.operator)}]"
     tally = Tally(subject)
-    with warnings.catch_warnings():  # what torch warns of here, opcheck finds wrong
+    with warnings.catch_warnings():  # opcheck itself reports what torch warns of here
         warnings.simplefilter("ignore")
         calls = _calls_of(subject, scenario)
         if not calls.noted:
@@ -68,7 +68,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _others(subject: Subject, scenario: Scenario) -> dict[str, Scenario]:
-    """Calls with another backward: what it returns depends on what is wanted, and its strides may on cotangents."""
+    """Calls with another backward: its results depend on what is wanted, and their strides may depend on cotangents."""
     first = next(arg.name for arg in subject.operator.inputs if arg.differentiable)
     transposed = tuple((arg.name, "transposed") for arg in subject.operator.outputs)
     return {
@@ -78,7 +78,7 @@ def _others(subject: Subject, scenario: Scenario) -> dict[str, Scenario]:
 
 
 def _calls_of(subject: Subject, scenario: Scenario) -> _Calls:
-    """What one forward and backward calls."""
+    """The operators that one forward and backward calls."""
     with _Calls() as calls:
         call = subject.realise(scenario)
         subject.gradients(call, subject.outputs(call, scenario), scenario)
@@ -101,16 +101,16 @@ class _Noted:
         def copy(tensor: Tensor) -> Tensor:
             return tensor.detach().clone().requires_grad_(above_autograd and tensor.requires_grad)
 
-        with torch.enable_grad():  # a backward runs without, and so would its copies
+        with torch.enable_grad():  # a backward runs without grad, and so would the copies
             args, kwargs = tree_map_only(Tensor, copy, (tuple(args), dict(kwargs)))
         return cls(args, kwargs, tracked)
 
 
 class _Calls:
-    """While it is entered, notes the first call of each operator that is not PyTorch's.
+    """While it is entered, it records the first call of each operator that is not PyTorch's.
 
-    A function mode sees it above autograd, where inputs may require grad; a dispatch mode sees what an operator in C++
-    calls below, where autograd follows nothing. Of two calls the one with inputs that require grad says more.
+    A function mode sees a call above autograd, where inputs may require grad. A dispatch mode sees what an operator in
+    C++ calls, below autograd. Of two calls, the one with inputs that require grad tests more.
     """
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class _Below(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _opcheck(operator: torch._ops.OpOverload[..., Any], noted: _Noted, where: str) -> None:
     """Raise Failure for the first of opcheck's tests that does not hold."""
-    with warnings.catch_warnings():  # what torch warns of while it traces is not the candidate's doing
+    with warnings.catch_warnings():  # the candidate does not cause torch's warnings while it traces
         warnings.simplefilter("ignore")
         found = torch.library.opcheck(
             operator, tuple(noted.args), dict(noted.kwargs), test_utils=CHECKS, raise_exception=False
@@ -180,14 +180,14 @@ def _opcheck(operator: torch._ops.OpOverload[..., Any], noted: _Noted, where: st
 
 
 def _outcome_in_words(outcome: Any) -> str:
-    """The cause that opcheck wraps, in one line."""
+    """The cause of a failed test of opcheck, in one line."""
     error = getattr(outcome, "__cause__", None) or outcome
     return " ".join(str(error).split())[:400]
 
 
 PROPERTY = Property(
     "opcheck",
-    "what is registered with torch.library keeps its rules, and differentiates right",
+    "operators registered with torch.library pass opcheck, and differentiate right",
     check,
     view=INTEGRATION,
 )

@@ -1,4 +1,4 @@
-"""Tensors on a GPU that is not the current one: the work is done where they are."""
+"""Tensors on a GPU that is not the current one: the work is done on their GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.judging.tally import Tally
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Forward and backward on cuda:1 while cuda:0 is current, which it must still be afterwards."""
+    """Forward and backward on cuda:1 while cuda:0 is current; afterwards cuda:0 must still be current."""
     if subject.device != CUDA:
         raise NotApplicable("there are several devices only on cuda")
     if torch.cuda.device_count() < 2:
@@ -39,4 +39,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("other-device", "tensors on a GPU that is not current are worked on there", check, view=INTEGRATION)
+PROPERTY = Property("other-device", "tensors on a GPU that is not current are processed there", check, view=INTEGRATION)

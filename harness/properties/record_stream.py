@@ -1,10 +1,9 @@
-"""On CUDA, what an operator returns belongs to the stream that it was called on, in the caching allocator's books too.
+"""On CUDA, the results of a call belong to the stream of the call, also for PyTorch's caching allocator.
 
-PyTorch's allocator gives a freed block out again at once, to the stream that it was allocated on, since work on one
-stream keeps its order. Who computes on a stream of his own and returns what was allocated there has to say so with
-`record_stream`: otherwise a result that its user drops while his stream still reads it is overwritten by the next call.
-So results are read on one stream behind a sleep, and dropped; then the operator is called on another stream, several
-times, with other values.
+The allocator reuses a freed block at once for the stream on which it was allocated, since work on one stream keeps its
+order. An implementation that allocates results on a stream of its own must call `record_stream`. Otherwise the next
+call overwrites a result that the user has dropped while the user's stream still reads it. So results are read on one
+stream after a sleep, and dropped; then the operator is called on another stream, several times, with other values.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from harness.judging.tally import Tally
 
 #: How long the reading stream sleeps in each attempt, in cycles: 0.1, 0.4 and 1 s at 2 GHz.
 _CYCLES = (200_000_000, 800_000_000, 2_000_000_000)
-#: Calls whose results would lie where those of the first have lain.
+#: Calls whose results would reuse the memory of the first ones.
 _LATER = 3
 
 
@@ -36,7 +35,7 @@ def check(subject: Subject) -> dict[str, Any]:
     scenario = smallest(subject.operator)
     other = replace(scenario, seed=scenario.seed + 1)
     call, later = subject.realise(scenario), subject.realise(other)
-    subject.gradients(call, subject.outputs(call, scenario), scenario)  # what is done once is not at issue here
+    subject.gradients(call, subject.outputs(call, scenario), scenario)  # one-time work is not tested here
     torch.cuda.synchronize()
     reader, writer = (torch.cuda.Stream() for _ in range(2))  # type: ignore[no-untyped-call]
     for cycles in _CYCLES:
@@ -64,11 +63,11 @@ def check(subject: Subject) -> dict[str, Any]:
             return tally.figures()
         del others, of_others
     raise NoEvidence(
-        "in each attempt the later calls ended when the reading stream had slept already: either they wait for another "
+        "in each attempt the later calls ended after the reading stream had slept: either they wait for another "
         "stream, or the GPU is busy with the work of others"
     )
 
 
 PROPERTY = Property(
-    "record-stream", "no result is overwritten while the stream of its caller still reads it", check, view=INTEGRATION
+    "record-stream", "no result is overwritten while its caller's stream still reads it", check, view=INTEGRATION
 )

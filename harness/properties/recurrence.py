@@ -1,22 +1,22 @@
-"""A step that feeds itself stays near the reference for a thousand steps.
+"""A step whose state is fed back stays near the reference for a thousand steps.
 
-One step hides what a sequence shows: a cell that is rounded down and not to nearest, or loses a thousandth of itself,
-is within the allowance of one step and far from anything right after many. Here the state is fed back, with new inputs
-in each step, and compared with the float64 trajectory after 1, 10, 100 and 1000 steps.
+A cell that rounds down instead of to nearest, or loses a thousandth of its value, is within the allowance of one step
+and wrong after many. Here the state is fed back, with new inputs in each step, and compared with the float64 trajectory
+after 1, 10, 100 and 1000 steps.
 
-What is allowed there is found out as for one step: the reference goes the same way under `spec.rounding`, 16 times,
-and twice more as honestly as a dtype can: by eager torch in the dtype, and in float64 with only the state rounded. The
-last two matter. Rounding to nearest is no random noise when a sum of 256 swallows every 0.4 that is added to it, as in
-bfloat16: these two stagnate as a right implementation does, and the random ones do not. Where they leave, the envelope
-is wide, which the figure `evidence` admits, for a wrong answer passes there as well.
+The allowance is found as for one step: the reference runs the same trajectory under `spec.rounding`, 16 times, and
+twice more with the roundings of a real dtype: by eager torch in the dtype, and in float64 with only the state rounded.
+The last two matter. Rounding to nearest is no random noise when a sum of 256 absorbs every 0.4 that is added to it, as
+in bfloat16: these two runs stagnate as a right implementation does, and the random ones do not. Where they leave the
+trajectory the envelope is wide and a wrong answer passes too; the figure `evidence` shows that.
 
-The figure `horizon` is what to quote: the number of steps for which the error grows like that of independent roundings,
-as the square root of the number of steps, from what `harness.judging.compare` allows for one step, in proportion to
-the state:
+The figure `horizon` is the number to quote: the steps for which the error grows at most like that of independent
+roundings, as the square root of the number of steps, from what `harness.judging.compare` allows for one step, in
+proportion to the state:
 
     RMS(e_t) <= 1.5 sqrt(t) (E_rms,1 / RMS(y_1) + u / sqrt(3)) max_{s<=t} RMS(y_s)
 
-A biased step leaves that line early, though it may still be within the allowance.
+A biased step exceeds that line early, even while it is within the allowance.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def check(subject: Subject) -> dict[str, Any]:
     if not operator.recurrent:
         raise NotApplicable(f"no output of {operator.name} feeds an input: the contract names none in `recurrent`")
     if any(arg.row_dim != 0 for arg in operator.outputs):
-        raise NotApplicable("runs of the reference are laid side by side as rows of a batch, which there is none of")
+        raise NotApplicable("the rounded runs of the reference are stacked as rows of a batch, and there is no batch")
     scenario = Scenario.of(representative(operator))
     measure = _measure(ByIdentity(operator), scenario, subject.dtype)
     where = f"[{scenario.describe(operator)}]"
@@ -141,7 +141,7 @@ def _walk(
 
 @lru_cache(maxsize=64)
 def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measure:
-    """From the reference alone, shared by all backends."""
+    """The measure, from the reference only. All backends share it."""
     operator = key.operator
     cpu = torch.device("cpu")
     initial, driven = _inputs(operator, scenario, dtype, cpu)
@@ -163,10 +163,10 @@ def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measur
 def _rounded(
     operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
 ) -> list[Trajectory]:
-    """The Monte Carlo runs."""
+    """The Monte Carlo runs of the reference."""
     try:
         return _side_by_side(operator, initial, driven, dtype)
-    except UnlikeOneRun:  # something is computed that has no rows
+    except UnlikeOneRun:  # some intermediate result has no rows
         return _one_by_one(operator, initial, driven, dtype)
 
 
@@ -179,7 +179,7 @@ def _one_by_one(
 def _side_by_side(
     operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
 ) -> list[Trajectory]:
-    """Monte Carlo runs as so many copies of the batch: rows are independent, and each copy has a run's roundings."""
+    """Monte Carlo runs as copies of the batch: rows are independent, and each copy has the roundings of one run."""
     with_rows = {arg.name for arg in operator.inputs if arg.row_dim is not None}
     batch = next(len(v) for k, v in initial.items() if k in with_rows)
     copies = {k: torch.cat([v] * RUNS) if k in with_rows else v for k, v in initial.items()}
@@ -198,7 +198,7 @@ def _under(mode: Rounding, operator: Operator) -> Step:
 
 
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor]) -> Envelope:
-    """As `spec.rounding` makes it, but that the honest runs count in sigma too: what they share is no accident here."""
+    """As in `spec.envelope`, but `sigma` includes the honest runs too: an error that they share is systematic."""
     usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
     for run in runs:
         usable &= run.isfinite()
@@ -216,7 +216,7 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor]) -> Envelope
 
 
 def _horizon(subject: Subject, measure: _Measure, found: Trajectory) -> dict[str, int]:
-    """For each state, the steps before its error first leaves the square-root line."""
+    """For each state, the number of steps before its error first exceeds the square-root line."""
     horizon = {}
     for name, exact in measure.exact.items():
         rms_y, rms_e = (t.flatten(1).square().mean(1).sqrt() for t in (exact, found[name] - exact))
@@ -228,4 +228,4 @@ def _horizon(subject: Subject, measure: _Measure, found: Trajectory) -> dict[str
     return horizon
 
 
-PROPERTY = Property("recurrence", "a thousand steps that feed themselves stay near the reference", check)
+PROPERTY = Property("recurrence", "the state stays near the reference for a thousand steps fed back", check)

@@ -1,6 +1,6 @@
 """On CUDA, torch.compile(mode="reduce-overhead") replays forward and backward as CUDA graphs, and they are right.
 
-That mode captures what Inductor compiled into graphs that share one pool of memory, and replays them: an operator whose
+That mode captures what Inductor compiled into graphs that share one pool of memory, and replays them. An operator whose
 result depends on a pointer of its first call, or on something that the host computed then, is right the first time and
 wrong the third. So each call has values of its own.
 """
@@ -25,7 +25,7 @@ _CALLS = 5
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Several calls with other values each, forward and backward."""
+    """Several calls with different values, forward and backward."""
     if subject.device != CUDA:
         raise NotApplicable("CUDA graphs exist on the device cuda only")
     if subject.dtype != torch.float32:
@@ -40,7 +40,7 @@ def check(subject: Subject) -> dict[str, Any]:
             try:
                 tally.run(replace(scenario, seed=scenario.seed + number))
             except Failure as failure:
-                # Without its scenario: the script that would reproduce it calls the operator eagerly.
+                # No scenario: the script that would reproduce it calls the operator eagerly.
                 raise failure.prefixed(f'under torch.compile(mode="reduce-overhead"), call {number}, ') from failure
     return {**tally.figures(), "calls": _CALLS}
 

@@ -1,4 +1,4 @@
-"""A wrong argument is refused by an exception: no silent broadcast, no read out of bounds, no crash."""
+"""A wrong argument raises an exception: no silent broadcast, no read out of bounds, no crash."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.judging.wrong_calls import WrongCall, wrong_calls
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Every wrong call that the contract knows, with and without grad."""
+    """Every wrong call of the contract, with and without grad."""
     scenario = smallest(subject.operator)
     sizes = dict(scenario.sizes)
     inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
@@ -28,13 +28,13 @@ def check(subject: Subject) -> dict[str, Any]:
                     f"[{scenario.describe(subject.operator)}]"
                 )
             count += 1
-    # A state that a refused call left behind would show now.
+    # State that a refused call left behind would show now.
     subject.outputs(subject.realise(scenario), scenario)
     return {"wrong calls": count}
 
 
 def _accepted(subject: Subject, call: WrongCall, grad: bool) -> str | None:
-    """What the call returned, in words; None if it was refused. What the refusal says is for error-messages."""
+    """What the call returned, in words; None if it was refused. error-messages checks the text of the refusal."""
     try:
         with torch.set_grad_enabled(grad):
             result = call.make(subject)

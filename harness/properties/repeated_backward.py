@@ -1,10 +1,10 @@
-"""What a call computes depends on that call alone: not on how often backward ran, nor on calls before it.
+"""The result of a call depends on that call only: not on how often backward ran, nor on earlier calls.
 
-Autograd's rules are easy to break from outside its own machinery: a tensor kept on `ctx` or in `.data` escapes the
-version counter, so that a weight updated between forward and backward silently gives the gradient at a point where
-nobody was; a buffer kept between calls answers for a size that was; an exception leaves half a state behind. Each
-result here is held against the oracle of its own values, so that a candidate whose bits differ from call to call is
-not blamed twice: that is for `determinism`.
+Code outside autograd's own machinery easily breaks its rules. A tensor kept on `ctx` or in `.data` escapes the version
+counter, so a weight that is updated between forward and backward silently gives the gradient at a point that was never
+evaluated. A buffer kept between calls still has the size of an earlier one. An exception leaves half a state behind.
+Each result is compared with the oracle of its own values, so a candidate whose bits differ from call to call fails only
+in `determinism`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _hold(tally: Tally, scenario: Scenario, outputs: Sequence[Tensor], gradients: dict[str, Tensor], when: str) -> None:
-    """Hold against the oracle of the scenario; a Failure begins with `when`."""
+    """Compare with the oracle of the scenario; a Failure begins with `when`."""
     tally.scenarios += 1
     try:
         tally.hold_all(scenario, expected(tally.subject.operator, scenario, tally.subject.dtype), outputs, gradients)
@@ -58,7 +58,7 @@ def _with_graph(tally: Tally, scenario: Scenario) -> None:
 
 
 def _gradients(subject: Subject, call: Call, outputs: Sequence[Tensor], retain_graph: bool) -> dict[str, Tensor]:
-    """As `Subject.gradients`, but what the candidate raises comes through."""
+    """As `Subject.gradients`, but an exception of the candidate is passed on."""
     wanted = {
         arg.name: tensor for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True) if arg.differentiable
     }
@@ -87,7 +87,7 @@ def _without_graph(tally: Tally, scenario: Scenario) -> str:
 
 
 def _changed_in_between(tally: Tally, scenario: Scenario) -> dict[str, str]:
-    """Change each input and each output in place between forward and backward: noticed, or of no consequence."""
+    """Change each input and each output in place between forward and backward: this is noticed, or has no effect."""
     subject = tally.subject
     operator = subject.operator
     others = subject.realise(replace(scenario, seed=1)).inputs
@@ -120,7 +120,7 @@ def _changed_in_between(tally: Tally, scenario: Scenario) -> dict[str, str]:
 
 
 def _fits_now(subject: Subject, call: Call, gradients: dict[str, Tensor], wrong: str) -> bool:
-    """Whether the tensor `wrong`, "gradient of NAME", is the gradient at the inputs as they are now."""
+    """Whether the tensor `wrong`, "gradient of NAME", is the gradient at the current values of the inputs."""
     now = Call(tuple(t.detach() for t in call.inputs), call.cotangents)
     measure = expected_of(subject.operator, Call(tuple(t.cpu() for t in now.inputs), _on_cpu(call)), subject.dtype)
     name = wrong.removeprefix("gradient of ")
@@ -132,7 +132,7 @@ def _on_cpu(call: Call) -> tuple[Tensor | None, ...]:
 
 
 def _after_update(tally: Tally, scenario: Scenario) -> None:
-    """Write new values into the same tensors, as an optimiser does; the next forward uses them."""
+    """Write new values into the same tensors, as an optimiser does; the next forward must use them."""
     subject = tally.subject
     writes: dict[str, Callable[[Tensor, Tensor], object]] = {
         "under no_grad": lambda tensor, values: tensor.copy_(values),

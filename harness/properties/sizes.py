@@ -1,7 +1,7 @@
-"""Outputs and gradients are right at every size that the contract names: empty, single, tails of vectors, many rows.
+"""Outputs and gradients are right at every size of the contract: empty, single, tails of vectors, many rows.
 
-Sizes that are there for blocks and grids of threads are among the largest and take half the time. On the CPU, which has
-neither, those around a block are left out, and those beyond a grid are asked in float32 alone; the figures name them.
+Cases for blocks and grids of threads are among the largest and take half the time. The CPU has neither: there, cases
+around a block are left out, and those beyond a grid are run in float32 only. The figures name them.
 """
 
 from __future__ import annotations

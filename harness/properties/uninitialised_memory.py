@@ -1,12 +1,12 @@
-"""What freshly allocated memory holds does not matter: every element that is read was written first.
+"""The contents of freshly allocated memory do not matter: every element is written before it is read.
 
-`torch.empty` returns what was there before, and that is mostly zero, or the right answer of the last call, until it is
-not. So memory is poisoned in two ways. PyTorch fills its own empty tensors with NaN under
-`torch.utils.deterministic.fill_uninitialized_memory`, in C++ too. Memory that comes from elsewhere (raw storages, the
-caching allocator on CUDA) is poisoned by hand: tensors of the sizes that the call works with are filled and freed just
-before it, and allocators hand out first what was freed last. How many of them really came back is measured and told.
+`torch.empty` returns what was there before: usually zeros, or the right answer of the last call, but not always. So
+memory is poisoned in two ways. PyTorch fills its own empty tensors with NaN under
+`torch.utils.deterministic.fill_uninitialized_memory`, in C++ too. Other memory (raw storages, the caching allocator on
+CUDA) is poisoned by hand: tensors of the sizes of the call are filled and freed just before it, and allocators reuse
+first what was freed last. The share of new tensors that really held poison is measured and reported.
 
-NaN shows through sums and products but not through a maximum; a large finite number shows there. Both are used.
+NaN propagates through sums and products but not through a maximum; a large finite number does. Both are used.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from harness.judging.scenarios import representative, smallest, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 
-#: An attribute that the module has by a class of its own, so that mypy does not see it.
+#: An attribute that the module defines by a class of its own, so that mypy does not see it.
 _FILL = "fill_uninitialized_memory"
 
-#: Times that each poison is laid out at each size, with another seed each.
+#: How often each poison is laid out at each size, with a new seed each time.
 ROUNDS = 2
 
-#: How deep a call may allocate: as many new tensors of one size are asked for where it is measured what comes back.
+#: How many tensors of each size a call may allocate: as many are allocated to measure what comes back.
 DEPTH = 8
 
 #: Bytes of poison for each size of block, in 8 to 128 blocks. With glibc 2.36, four in ten of all new tensors, and
-#: nearly all of a hundred bytes and more, then hold poison. Below that the C library's own small blocks come first:
-#: hence the larger of the two sizes.
+#: nearly all of a hundred bytes and more, then hold poison. For smaller ones the C library uses its own small blocks
+#: first; therefore the larger of two sizes is tested as well.
 BYTES = 2**16
 
-#: Bytes by which blocks are larger than what they stand for: an aligned block (64 bytes) is cut out of one that has
-#: room for the alignment and for the C library's own words. Allocators that round sizes, as CUDA's, do not mind.
+#: Extra bytes of a block: an aligned block (64 bytes) is cut out of one that has room for the alignment and for the C
+#: library's own words. Allocators that round sizes, as on CUDA, are not affected.
 ROOM = (0, 112, 144)
 
 
@@ -102,9 +102,10 @@ def _shapes(subject: Subject, scenario: Scenario) -> list[tuple[int, ...]]:
 
 
 def _poison(subject: Subject, scenario: Scenario, poison: float | None) -> list[Tensor]:
-    """Fill blocks of every size that the call may ask for, and free them.
+    """Fill blocks of every size that the call may allocate, and free them.
 
-    What is returned lies between them, and has to be kept while they are to stay apart: neighbours would be merged.
+    The returned tensors lie between the blocks. Keep them while the blocks should stay separate: the C library merges
+    free neighbours.
     """
     if poison is None:
         return []
@@ -119,7 +120,7 @@ def _poison(subject: Subject, scenario: Scenario, poison: float | None) -> list[
 
 
 def _came_back(subject: Subject, scenario: Scenario, poison: float) -> float:
-    """The part of new tensors that hold the poison: in their last element, as the C library writes to the first."""
+    """The share of new tensors that hold the poison in their last element; the C library writes to the first."""
     shapes = _shapes(subject, scenario) * DEPTH
     kept = _poison(subject, scenario, poison)
     new = [torch.empty(shape, dtype=subject.dtype, device=subject.torch_device) for shape in shapes]
@@ -131,7 +132,7 @@ def _came_back(subject: Subject, scenario: Scenario, poison: float) -> float:
 
 @contextmanager
 def _filled_by_torch() -> Iterator[None]:
-    """PyTorch fills empty tensors with NaN. Where an operation has no deterministic form, it goes on (warn_only)."""
+    """PyTorch fills empty tensors with NaN. An operation without a deterministic form runs anyway (warn_only)."""
     was = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -139,7 +140,7 @@ def _filled_by_torch() -> Iterator[None]:
     )
     try:
         with warnings.catch_warnings():
-            # With CUDA, matrix products warn that they may not be deterministic, which is not at issue here.
+            # With CUDA, matrix products warn that they may not be deterministic, which is not tested here.
             warnings.filterwarnings("ignore", message=".*[Dd]eterminis.*")
             torch.use_deterministic_algorithms(True, warn_only=True)
             setattr(torch_deterministic, _FILL, True)
@@ -154,4 +155,4 @@ def _is_filled(subject: Subject) -> None:
         raise NoEvidence("torch.empty was not filled with NaN: fill_uninitialized_memory has no effect here")
 
 
-PROPERTY = Property("uninitialised-memory", "what new memory holds does not show in any result", check)
+PROPERTY = Property("uninitialised-memory", "the contents of new memory reach no result", check)

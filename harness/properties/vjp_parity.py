@@ -1,4 +1,4 @@
-"""The gradients are the contract's, within what rounding explains, and the backward itself returns the right shapes."""
+"""The gradients agree with the contract within the allowance for rounding, and backward itself returns right shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _raw_backward(subject: Subject, scenario: Scenario) -> str:
-    """Call the autograd node itself: the engine would silently sum a gradient of shape (1, n) to (n,)."""
+    """Call the autograd node directly: the engine would silently sum a gradient of shape (1, n) to (n,)."""
     call = subject.realise(scenario)
     outputs = subject.outputs(call, scenario)
     nodes = {output.grad_fn for output in outputs}
@@ -38,7 +38,7 @@ def _raw_backward(subject: Subject, scenario: Scenario) -> str:
                 places[index] = (arg.name, tensor)
     if len(places) != len(subject.operator.inputs):
         return "the inputs do not feed one autograd node: nothing to check"
-    # A node made in C++ is called; one made by torch.autograd.Function has the method that the engine calls.
+    # A node made in C++ is callable; one of torch.autograd.Function has the method that the engine calls.
     backward = node if callable(node) else node.apply  # type: ignore[attr-defined]
     # A node may have more outputs than the operator returns (intermediates kept for double backward).
     arguments = [torch.zeros(m.shape, dtype=m.dtype, device=m.device) for m in node._input_metadata]
@@ -50,7 +50,7 @@ def _raw_backward(subject: Subject, scenario: Scenario) -> str:
     except CANDIDATE_ERRORS as error:
         raise Failure(f"backward raised {one_line(error)} when its node was called directly") from error
     raw = (raw,) if isinstance(raw, torch.Tensor) else tuple(raw)
-    if len(raw) != len(node.next_functions):  # a Python node returns a None for each argument that is no tensor
+    if len(raw) != len(node.next_functions):  # a Python node returns None for each argument that is no tensor
         raw = tuple(gradient for gradient in raw if gradient is not None)
     if len(raw) != len(node.next_functions):
         return "the node returns gradients that cannot be told apart: nothing to check"

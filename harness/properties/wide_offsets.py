@@ -1,13 +1,13 @@
-"""Elements that lie more than 2^31 apart are read where they are: no 32-bit index arithmetic overflows.
+"""Elements that lie more than 2^31 apart are read at the right place: no 32-bit index arithmetic overflows.
 
-Each dimension of an input is spread in turn so that its last slice lies beyond element 2^31 of the storage. The storage
-is reserved, but only the elements themselves are ever touched, so on the CPU this costs a few pages of memory and not
-gigabytes.
+Each dimension of an input is spread in turn, so that its last slice lies beyond element 2^31 of the storage. The
+storage is reserved, but only the elements themselves are touched. On the CPU this costs a few pages of
+memory, not gigabytes.
 
-The last dimension of what is a factor of a matrix product in the reference is not spread. Products of matrices whose
-columns lie so far apart are wrong, refused or a crash in the libraries themselves (cuBLAS on an H200; oneDNN in half
-types), which is no fault of a candidate. A product may be refused for other distances too, and an exception misleads
-nobody: the figures tell which.
+The last dimension of a factor of a matrix product in the reference is not spread. With columns that far apart, the
+libraries themselves give a wrong product, refuse it or crash (cuBLAS on an H200; oneDNN in half types), which is no
+fault of a candidate. A product may be refused for other distances too, since an exception misleads nobody; the figures
+name those.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check(subject: Subject) -> dict[str, Any]:
         tally.scenarios += 1
         try:
             outputs = subject.outputs(call, scenario)
-            # Before backward: one that is wrong may make a gradient as large as the storage.
+            # Before backward: a wrong one may make a gradient as large as the storage.
             tally.hold_all(scenario, measure, outputs, {})
             tally.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario))
         except Failure as failure:
@@ -66,12 +66,12 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Which of these tensors become factors of a matrix product, as they are or moved."""
+    """Which of these tensors become factors of a matrix product, directly or after being moved."""
 
     def __init__(self, tensors: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: set[int] = set()
-        #: By identity, each tensor made of these by moving alone, and of which. Kept, so that no other takes its id.
+        #: By id: each tensor made of these by moving alone, and its origin. Kept, so that no other gets its id.
         self._moved = {id(tensor): (tensor, {k}) for k, tensor in enumerate(tensors)}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
@@ -87,7 +87,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _factors(subject: Subject, scenario: Scenario) -> set[int]:
-    """The places of the inputs that the reference multiplies as matrices."""
+    """The positions of the inputs that the reference multiplies as matrices."""
     call = realise(subject.operator, scenario, torch.float64)
     watch = _Watch(call.inputs)
     with torch.no_grad(), watch:
@@ -104,4 +104,4 @@ def _spread(values: Tensor, dim: int) -> Tensor:
     return spread.copy_(slices).movedim(0, dim)
 
 
-PROPERTY = Property("wide-offsets", "rows and columns 2^31 elements apart are read where they are, or refused", check)
+PROPERTY = Property("wide-offsets", "rows and columns 2^31 elements apart are read right, or refused", check)

@@ -114,7 +114,7 @@ def test_an_exception_of_the_candidate_is_its_own(function: Callable[..., Any]) 
 
     cell = judge(_subject(function), Property("shine", "it shines", check))
     assert cell.verdict == FAIL
-    assert cell.reason == "shine: the candidate raised ZeroDivisionError: theirs, where it should not"
+    assert cell.reason == "shine: the candidate raised ZeroDivisionError: theirs, but should not raise"
 
 
 def _exits(*_: Any) -> None:

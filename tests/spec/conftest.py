@@ -1,8 +1,8 @@
-"""Every test here that takes an `operator` runs for each operator in `spec/`; a new one joins by being there.
+"""Every test here that takes an `operator` runs for each operator in `spec/`; a new one is included automatically.
 
-With `small_case` it also runs for each case tagged "small"; with `case` and `family`, for each case tagged "size" or
-"small" under each family of finite values (under "normal" alone where the inputs have more than LARGE elements: such
-a case is there for its size).
+With `small_case` it also runs for each case tagged "small". With `case` and `family` it runs for each case tagged
+"size" or "small" with each family of finite values. A case whose inputs have more than LARGE elements tests the
+size only, and runs with "normal" alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _operators() -> list[Operator]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Fill in `operator`, and beside it `small_case`, or `case` and `family`."""
+    """Fill in `operator`, and with it `small_case`, or `case` and `family`."""
     wanted = set(metafunc.fixturenames)
     if {"operator", "case", "family"} <= wanted:
         scenarios = [

@@ -1,6 +1,6 @@
-"""What the tests of an operator in 50-digit scalar arithmetic share: numbers, matrices of them, and the comparison.
+"""Shared by the tests of operators in 50-digit scalar arithmetic: numbers, matrices of them, and the comparison.
 
-An operator's own test writes every step out as loops over scalars. Nothing here or there is shared with `spec`.
+An operator's own test writes every step as loops over scalars. Nothing here or there is shared with `spec`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ mp.dps = 50
 EPS = torch.finfo(torch.float64).eps
 TINY = torch.finfo(torch.float64).tiny
 
-#: Roundings that an element may be off.
+#: Roundings by which an element may be off.
 ROUNDINGS = 4
 
 Row = list[Any]
 Matrix = list[Row]
 Vjp = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[Tensor, ...]]
-#: Every step, output and gradient (`d_` and the input's name) of a call.
+#: Every step, output and gradient (`d_` and the input's name) of a call, in 50 digits.
 Exactly = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], dict[str, Matrix]]
 
 
@@ -38,7 +38,7 @@ def exact(tensor: Tensor) -> Matrix:
 def in_float64(
     operator: Operator, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...], vjp: Vjp
 ) -> dict[str, Tensor]:
-    """The same names, from the law."""
+    """The same names, from the contract in float64."""
     outputs = zip((arg.name for arg in operator.outputs), operator.forward(*inputs), strict=True)
     gradients = zip((f"d_{arg.name}" for arg in operator.inputs), vjp(inputs, cotangents), strict=True)
     return {**operator.intermediates(*inputs), **dict(outputs), **dict(gradients)}
@@ -47,7 +47,7 @@ def in_float64(
 def disagreements(
     operator: Operator, exactly: Exactly, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...], vjp: Vjp
 ) -> dict[str, float]:
-    """For each name the greatest error, in roundings of the tensor's largest element, or of 1 if that is larger."""
+    """For each name the largest error, in roundings of the tensor's largest element, or of 1 if that is larger."""
     expected = exactly(inputs, cotangents)
     units = {}
     for name, actual in in_float64(operator, inputs, cotangents, vjp).items():
@@ -62,7 +62,7 @@ def disagreements(
 
 
 def drawn(operator: Operator, case: Case, family: Family) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Inputs and cotangents."""
+    """Inputs and cotangents, float64."""
     draw = Draw(0)
     inputs = tuple(family.make(case.sizes, draw, torch.float64).values())
     return inputs, tuple(draw.normal(arg.shape_for(case.sizes)) for arg in operator.outputs)

@@ -1,4 +1,4 @@
-"""`backends.base.check_arguments` holds a call against the contract, also where torch traces or batches it."""
+"""`backends.base.check_arguments` checks a call against the contract, also while torch traces or batches it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def arguments(operator: Operator, case: str = "small") -> list[Tensor]:
 
 
 def checked(operator: Operator, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """What an implementation in Python does first, and then the reference."""
+    """The first step of an implementation in Python, and then the reference."""
     check_arguments(operator, *tensors)
     return operator.forward(*tensors)
 
@@ -42,7 +42,7 @@ def test_it_names_the_argument_that_is_wrong(operator: Operator) -> None:
 
 
 def is_shared(operator: Operator, expression: str) -> bool:
-    """Whether a size stands in more than one place: one that does not may have any value."""
+    """Whether a size occurs in more than one place; a size that occurs once may have any value."""
     words = [word for arg in operator.inputs for text in arg.shape for word in re.findall(r"\w+", text)]
     return words.count(expression) > 1 or not expression.isidentifier()
 

@@ -1,7 +1,7 @@
-"""LayerNorm in 50-digit scalar arithmetic: the law, evaluated in float64, is right to a few roundings.
+"""LayerNorm in 50-digit scalar arithmetic: the contract, evaluated in float64, is right to a few roundings.
 
-Nothing here is shared with `spec.layer_norm`. A row's gradient is taken by mpmath's numerical differentiation, so that
-no formula of the closed form is repeated.
+Nothing here is shared with `spec.layer_norm`. mpmath differentiates a row numerically, so that no formula of the closed
+form is repeated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spec import layer_norm
 from spec.contract import Case, Family
 from tests.spec.fifty_digits import Matrix, Row, Vjp, agrees, disagreements, drawn, exact, finite, mp, small
 
-#: The form with weight and bias, over the last dimension of a matrix, eps left at its default.
+#: The form with weight and bias, over the last dimension of a matrix, with the default eps.
 ROWS = layer_norm.OPERATOR
 
 
@@ -54,7 +54,7 @@ def layer_norm_exactly(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...
     }
 
 
-#: A mean of 4 eps^(-1/2) has 26 bits of the 53: what float64 loses there is not the law's fault.
+#: A mean of 4 eps^(-1/2) takes 26 of the 53 bits. The contract is not to blame for what float64 loses there.
 FAMILIES = [family for family in finite(ROWS) if family.name != "large-mean"]
 
 

@@ -1,4 +1,4 @@
-"""LayerNorm's gradient, derived by computer algebra, is the one that `spec.layer_norm` states."""
+"""LayerNorm's gradient, derived by computer algebra, is the one of `spec.layer_norm`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ h = [g[i] * w[i] for i in range(N)]
 
 
 def is_zero(difference: sympy.Expr) -> bool:
-    """Whether it vanishes identically: only odd powers of rstd are in it, so that over rstd it is rational."""
+    """Whether it vanishes identically. It has only odd powers of rstd, so divided by rstd it is rational."""
     return sympy.cancel(sympy.powsimp(sympy.expand(difference / rstd))) == 0
 
 
 def test_the_gradient_of_the_input_is_the_one_that_is_stated() -> None:
-    i = 0  # the rows' elements enter alike
+    i = 0  # all elements of a row enter alike
     stated = rstd * (h[i] - sum(h) / N - xhat[i] * sum(h[j] * xhat[j] for j in range(N)) / N)
     derived = sympy.diff(loss, x[i])
     assert is_zero(derived - stated)

@@ -1,7 +1,7 @@
-"""LLTM in 50-digit scalar arithmetic: the law, evaluated in float64, is right to a few roundings.
+"""LLTM in 50-digit scalar arithmetic: the contract, evaluated in float64, is right to a few roundings.
 
-Nothing here is shared with `spec.lltm`. The elementwise part is four scalars in and two out, and its derivative is
-taken by mpmath's numerical differentiation, so that no formula of the closed form is repeated.
+Nothing here is shared with `spec.lltm`. The elementwise part maps four scalars to two. mpmath differentiates it
+numerically, so that no formula of the closed form is repeated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.spec.fifty_digits import (
     small,
 )
 
-#: Pre-activations at which implementations go wrong: the kink of elu, what 1 + z loses, the overflow of exp.
+#: Pre-activations at which implementations go wrong: the kink of elu, digits that 1 + z loses, the overflow of exp.
 HARD = (0.0, -1e-300, -1e-17, -1e-3, 1.0, -30.0, -800.0, 800.0)
 
 
@@ -109,7 +109,7 @@ def hard_points() -> tuple[Tensor, ...]:
 
 
 def test_forward_is_right_relative_to_each_element_where_it_is_hard() -> None:
-    # From an empty cell nothing cancels, so that even 1e-300 must come out with all its digits.
+    # With an old cell of 0 nothing cancels, so even 1e-300 must come out with all its digits.
     inputs = hard_points()
     for (z_i, z_o, z_k), *actual in zip(exact(inputs[0]), *map(exact, lltm.forward(*inputs)), strict=True):
         for (value,), expected in zip(actual, cell(z_i, z_o, z_k, mp.zero), strict=True):
@@ -134,7 +134,7 @@ def without_new_cells_cotangent(inputs: tuple[Tensor, ...], cotangents: tuple[Te
 
 
 def with_two_gates_swapped(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The rows of the input gate and of the output gate exchanged in the gradient of the weights."""
+    """The rows of the input gate and of the output gate are exchanged in the gradient of the weights."""
     d_input, d_weights, *others = lltm.vjp(inputs, cotangents)
     d_in, d_out, d_candidate = d_weights.chunk(3)
     return d_input, torch.cat([d_out, d_in, d_candidate]), *others

@@ -1,7 +1,7 @@
-"""LLTM's gradient, derived by computer algebra, is the one that `spec.lltm` states.
+"""LLTM's gradient, derived by computer algebra, is the one of `spec.lltm`.
 
-The docstring's formulae are written out once more below, in symbols; sympy differentiates the forward pass and shows
-that they are identical, on either branch of elu. Then the derived gradient, in numbers, is held against the code.
+The docstring's formulae are repeated below in symbols. sympy differentiates the forward pass and shows that they are
+identical, on either branch of elu. Then the derived gradient is compared with the code in numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spec.contract import Draw
 
 z_i, z_o, old_cell, g_h, g_c = sympy.symbols("z_i z_o old_cell g_h g_c", real=True)
 
-#: sympy decides `z > 0` from what it knows of the symbol, so each of these selects one branch of elu.
+#: sympy decides `z > 0` from the assumptions of the symbol, so each of these selects one branch of elu.
 BRANCHES = {"positive": sympy.Symbol("z_k", positive=True), "not positive": sympy.Symbol("z_k", nonpositive=True)}
 
 
@@ -80,7 +80,7 @@ def test_a_wrong_formula_is_not_identical() -> None:
 
 
 def test_elus_slope_at_0_is_1_from_both_sides() -> None:
-    # With alpha = 1 this is no convention: elu is differentiable at 0, and 0 there is plainly wrong.
+    # With alpha = 1 this is no convention: elu is differentiable at 0, and 0 there is wrong.
     z, h = sympy.symbols("z h", real=True)
     quotient = (elu(z) - elu(sympy.Integer(0))) / z
     assert sympy.limit(quotient.subs(z, h), h, 0, "+") == 1

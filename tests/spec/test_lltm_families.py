@@ -1,4 +1,4 @@
-"""The families that solve for LLTM's pre-activations hit them exactly, in every dtype."""
+"""The families that solve for LLTM's pre-activations reach them exactly, in every dtype."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from spec.contract import DTYPES, Draw
 from spec.lltm import OPERATOR, intermediates
 
-#: Enough rows and units for every value to be drawn.
+#: Enough rows and units that every value is drawn.
 CASE = OPERATOR.case("state-33")
 
 

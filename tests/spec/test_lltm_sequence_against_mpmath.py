@@ -1,7 +1,7 @@
-"""LLTM over a sequence in 50-digit scalar arithmetic: the law, in float64, is right to a few roundings a step.
+"""LLTM over a sequence in 50-digit scalar arithmetic: the contract, in float64, is right to a few roundings a step.
 
 Nothing here is shared with `spec.lltm_sequence`: the scan is a loop over scalars, and each gradient is the numerical
-derivative of the whole scan, in which no step goes backwards.
+derivative of the whole scan, without a backward step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spec.contract import Case, Draw, Family
 from tests.spec.fifty_digits import EPS, ROUNDINGS, Matrix, Vjp, drawn, exact, finite, mp
 
 OPERATOR = lltm_sequence.OPERATOR
-#: The cases that the derivative by every single input can afford.
+#: The cases that are small enough for a derivative by every single input.
 CASES = [OPERATOR.case(name) for name in ("small", "one-everything", "no-features")]
 
 
@@ -77,7 +77,7 @@ def derivatives(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> I
 def roundings(
     inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...], vjp: Vjp = lltm_sequence.vjp
 ) -> dict[str, float]:
-    """For each output and gradient the greatest error, in roundings of its largest element, or of 1, for each step."""
+    """For each output and gradient the largest error, in roundings of its largest element or of 1, per step."""
     steps = max(len(inputs[0]), 1)
     h, c_T = scan(matrices(inputs[0]), *(exact(tensor) for tensor in inputs[1:]))
     found = lltm_sequence.forward(*inputs)

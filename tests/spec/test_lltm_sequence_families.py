@@ -1,4 +1,4 @@
-"""The families of LLTM over a sequence put at its first step, or at every one, what they say, in every dtype."""
+"""The families of LLTM over a sequence give the first step, or every step, the stated values, in every dtype."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 from spec.contract import DTYPES, Case, Draw
 from spec.lltm_sequence import OPERATOR, forward, intermediates
 
-#: Enough rows and units for every value to be drawn.
+#: Enough rows and units that every value is drawn.
 CASE = OPERATOR.case("state-33")
 
 
 def inputs_of(family: str, dtype: torch.dtype, case: Case = CASE) -> tuple[Tensor, ...]:
-    """What a candidate of that dtype would see."""
+    """The inputs that a candidate of that dtype would see."""
     return tuple(x.to(dtype) for x in OPERATOR.family(family).make(case.sizes, Draw(0), dtype).values())
 
 

@@ -1,7 +1,7 @@
-"""MLP in 50-digit scalar arithmetic: the law, evaluated in float64, is right to a few roundings.
+"""MLP in 50-digit scalar arithmetic: the contract, evaluated in float64, is right to a few roundings.
 
-Nothing here is shared with `spec.mlp`. The derivative of relu is the slope of relu, measured on the side where its
-argument lies; at 0 it is what the contract says, which no measurement could tell.
+Nothing here is shared with `spec.mlp`. The derivative of relu is its slope, measured on the side where its argument
+lies. At 0 no measurement can give it, and the test uses the contract's value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from spec import mlp
 from spec.contract import Case, Family
 from tests.spec.fifty_digits import EPS, Matrix, Vjp, agrees, disagreements, drawn, exact, finite, mp, small
 
-#: Pre-activations at which implementations go wrong: the kink, and what is nearly at it.
+#: Pre-activations at which implementations go wrong: the kink, and values near it.
 HARD = (0.0, -0.0, 5e-324, -5e-324, 1e-300, -1e-300, 1e-17, -1e-17, 1.0, -1.0, 1e300, -1e300)
 
 

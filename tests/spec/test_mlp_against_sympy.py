@@ -1,8 +1,8 @@
-"""MLP's gradient, derived by computer algebra, is the one that `spec.mlp` states.
+"""MLP's gradient, derived by computer algebra, is the one of `spec.mlp`.
 
 sympy differentiates a network of two features, two hidden units, two outputs and two rows, on each side of every kink,
-and shows that the docstring's products of matrices are identical to what it finds. Then the derived gradient, in
-numbers, is held against the code.
+and shows that the docstring's products of matrices are identical to the result. Then the derived gradient is compared
+with the code in numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIDES = [sympy.Matrix(2, 2, side) for side in itertools.product((0, 1), repeat=4
 
 
 def rows_of(vector: sympy.Matrix) -> sympy.Matrix:
-    """A row for each of the batch."""
+    """The vector once for each row of the batch."""
     return sympy.Matrix.vstack(vector, vector)
 
 

@@ -1,4 +1,4 @@
-"""The families that solve for MLP's pre-activations hit them exactly, in every dtype, and the dead ones are dead."""
+"""The families that solve for MLP's pre-activations reach them exactly, in every dtype, and dead units are dead."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spec.contract import DTYPES, Draw
 from spec.mlp import OPERATOR, forward, intermediates, unspecified, vjp
 from spec.rounding import Rounding
 
-#: Enough rows and units for every value to be drawn.
+#: Enough rows and units that every value is drawn.
 CASE = OPERATOR.case("hidden-33")
 
 
 def inputs_of(family: str, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """What a candidate of that dtype would see."""
+    """The inputs that a candidate of that dtype would see."""
     return tuple(x.to(dtype) for x in OPERATOR.family(family).make(CASE.sizes, Draw(0), dtype).values())
 
 

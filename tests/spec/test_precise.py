@@ -1,4 +1,4 @@
-"""`spec.precise` has more digits than float64: held against 50-digit arithmetic that shares nothing with it."""
+"""`spec.precise` has more digits than float64: compared with 50-digit arithmetic that shares no code with it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESOLVED = 1e-25
 def errors(operator: Operator, exactly: Exactly, family: str, beyond: bool) -> list[float]:
     """The error of every element, of outputs and gradients, in units of the last place of the exact value.
 
-    The 50 digits are those of sums of numbers near 1: below `RESOLVED` they are no measure.
+    50 digits suffice for sums of numbers near 1. Values below `RESOLVED` are not compared.
     """
     inputs, cotangents = drawn(operator, operator.case("small"), operator.family(family))
 
@@ -47,12 +47,12 @@ def errors(operator: Operator, exactly: Exactly, family: str, beyond: bool) -> l
     ]
 
 
-@pytest.mark.parametrize(("law", "exactly"), BY_HAND)
-def test_every_element_is_rounded_once(law: Operator, exactly: Exactly) -> None:
-    for family in finite(law)[:3]:
+@pytest.mark.parametrize(("contract", "exactly"), BY_HAND)
+def test_every_element_is_rounded_once(contract: Operator, exactly: Exactly) -> None:
+    for family in finite(contract)[:3]:
         # Half a unit is one rounding to float64; the rest is for the roundings of the long double itself.
-        assert max(errors(law, exactly, family.name, beyond=True)) <= 0.51, family.name
-    assert max(errors(law, exactly, "normal", beyond=False)) > 1.0, "float64 itself does as well: nothing is shown"
+        assert max(errors(contract, exactly, family.name, beyond=True)) <= 0.51, family.name
+    assert max(errors(contract, exactly, "normal", beyond=False)) > 1.0, "float64 itself does as well: no evidence"
 
 
 def normal(*shape: int) -> Tensor:
@@ -71,7 +71,7 @@ def test_moves_keep_both_parts() -> None:
 
     found = precise.precisely(evaluate)
     assert found is not None
-    # The same four squares in another order: what is left is a rounding of long double, not one of float64.
+    # The same four squares in another order: the difference is a rounding of long double, not one of float64.
     assert float(found.exact[0].abs().max()) <= 2.0**-61
 
 

@@ -1,4 +1,4 @@
-"""What the contracts list as kept for backward is what autograd keeps of the reference: neither too little nor none."""
+"""What the contracts list as saved for backward is what autograd saves of the reference: no less, and not much more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed-form gradient is what autograd makes of `forward`: two derivations of one thing, in float64."""
+"""The closed-form gradient agrees with autograd's through `forward`: two derivations of one thing, in float64."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def by_autograd(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tupl
     """The gradient of each differentiable input, by its name."""
     leaves = {arg.name: t.clone().requires_grad_() for arg, t in zip(operator.inputs, inputs, strict=True)}
     wanted = {arg.name: leaves[arg.name] for arg in operator.inputs if arg.differentiable}
-    # An output of no steps, say, depends on no input.
+    # An output of no steps, for example, depends on no input.
     pairs = zip(operator.forward(*leaves.values()), cotangents, strict=True)
     outputs, gs = zip(*((y, g) for y, g in pairs if y.requires_grad), strict=True)
     found = torch.autograd.grad(outputs, [*wanted.values()], gs, allow_unused=True, materialize_grads=True)
@@ -34,10 +34,10 @@ def by_autograd(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tupl
 
 
 def disagreements(operator: Operator, vjp: Vjp, case: Case, family: Family) -> dict[str, float]:
-    """For each input, the greatest distance of `vjp` from autograd, in roundings.
+    """For each input, the largest distance of `vjp` from autograd, in roundings.
 
-    One rounding is that of the largest element or of 1, and what autograd's own gradient changes by where each element
-    of the inputs is rounded once: where that is large, the gradient is ill-conditioned, and no formula could do better.
+    One rounding is that of the largest element or of 1, plus the change of autograd's own gradient when each element of
+    the inputs is rounded once. If that change is large, the gradient is ill-conditioned, and no formula can do better.
     """
     draw = Draw(0)
     inputs = tuple(family.make(case.sizes, draw, torch.float64).values())

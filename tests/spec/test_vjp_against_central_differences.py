@@ -1,6 +1,6 @@
-"""The closed-form gradient is the slope of `forward`, measured: central differences along random directions.
+"""The closed-form gradient is the measured slope of `forward`: central differences along random directions.
 
-Ordinary values only: near a kink or an overflow a difference measures something else than a slope.
+Ordinary values only: near a kink or an overflow, a difference does not measure the slope.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EPS = torch.finfo(torch.float64).eps
 #: below the rounding error EPS / STEP of a difference of two values of order 1.
 STEP = 1e-4
 
-#: How many times EPS / STEP the slope may be off: the values differenced are sums of many rounded terms.
+#: How many times EPS / STEP the slope may be off. The differenced values are sums of many rounded terms.
 ALLOWED = 10.0
 
 Vjp = Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[Tensor, ...]]
