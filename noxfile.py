@@ -1,7 +1,7 @@
-"""The menu. `nox -l` lists it; options after `--` reach pytest: `nox -s "cpu(float32)" -- --backend aten-cpp -k sizes`.
+"""The sessions; `nox -l` lists them. Options after `--` go to pytest: `nox -s "cpu(float32)" -- --backend aten-cpp`.
 
 All sessions share one environment, .nox/shared, so that torch is installed once. With `nox --no-venv` they use the
-packages of the interpreter that runs nox, which is how a machine without a network works.
+packages of the interpreter that runs nox, which also works without a network.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def run(session: nox.Session, program: str, *arguments: str, env: dict[str, str]
 
 
 def judge(session: nox.Session, report: str, *options: str, env: dict[str, str] | None = None) -> None:
-    """Run the conformance suite side by side, as cores and memory allow; write `reports/<report>.json`."""
+    """Run the conformance suite in parallel, as cores and memory allow; write `reports/<report>.json`."""
     workers = ["-n", "auto", "--dist", "loadgroup", "-q", "--no-header", "-r", "fE"]
     where = [] if any(option.startswith("tests/") for option in (*options, *session.posargs)) else [SUITE]
     record = ["--report", f"reports/{report}.json"]
@@ -71,28 +71,28 @@ def judge(session: nox.Session, report: str, *options: str, env: dict[str, str] 
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """The main job: every backend on every device of this machine; CUDA is emulated where there is none."""
+    """The main job: every backend on every device of this machine; CUDA is emulated if there is none."""
     judge(session, "conformance")
 
 
 @nox.session
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
 def cpu(session: nox.Session, dtype: str) -> None:
-    """Every backend that runs on the CPU, one dtype a session."""
+    """Every backend that runs on the CPU; a session for each dtype."""
     judge(session, f"cpu-{dtype}", "--device", "cpu", "--dtype", dtype)
 
 
 @nox.session
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
 def emulated(session: nox.Session, dtype: str) -> None:
-    """The CUDA sources, compiled by the host compiler and run thread by thread on the CPU, one dtype a session."""
+    """The CUDA sources, compiled by the host compiler and run thread by thread on the CPU; a session for each dtype."""
     judge(session, f"emulated-{dtype}", "--device", "cuda-emulated", "--dtype", dtype)
 
 
 @nox.session
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
 def gpu(session: nox.Session, dtype: str) -> None:
-    """Every backend that runs on CUDA, one dtype a session; fails where there is no CUDA device."""
+    """Every backend that runs on CUDA; a session for each dtype. Fails without a CUDA device."""
     if not has_cuda(session):
         session.error("no CUDA device that torch can use on this machine; `nox -s emulated` runs the same sources")
     judge(session, f"gpu-{dtype}", "--device", "cuda", "--dtype", dtype)
@@ -108,7 +108,7 @@ def has_cuda(session: nox.Session) -> bool:
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
 @nox.parametrize("device", ["cpu", "cuda"], ids=["cpu", "cuda"])
 def benchmark(session: nox.Session, device: str, dtype: str) -> None:
-    """The pytest-benchmark suite: backends side by side; takes its options, `-- --benchmark-autosave` for example."""
+    """The pytest-benchmark suite over all backends; accepts its options, such as `-- --benchmark-autosave`."""
     if device == "cuda" and not has_cuda(session):
         session.skip("no CUDA device that torch can use on this machine")
     place = ["--device", device, "--dtype", dtype]
@@ -122,13 +122,13 @@ def tests_of(*properties: str) -> list[str]:
 
 @nox.session
 def gradcheck(session: nox.Session) -> None:
-    """First and second derivatives alone, with their report."""
+    """Only first and second derivatives, with their report."""
     judge(session, "gradcheck", *tests_of("gradcheck", "double_backward"))
 
 
 @nox.session
 def parity(session: nox.Session) -> None:
-    """Outputs and gradients against the reference alone, with their report."""
+    """Only outputs and gradients against the reference, with their report."""
     judge(session, "parity", *tests_of("forward_parity", "vjp_parity"))
 
 
@@ -148,15 +148,15 @@ def sanitize(session: nox.Session, where: str) -> None:
 
 
 def _sanitized() -> dict[str, str]:
-    """What a process needs that loads libraries built with AddressSanitizer and UBSan."""
+    """The environment of a process that loads libraries built with AddressSanitizer and UBSan."""
     compiler = os.environ.get("CXX", "g++")
-    # libstdc++ too: the sanitizer looks for what throws exceptions before Python has loaded anything that does.
+    # libstdc++ too: the sanitizer looks for its exception functions before Python has loaded it.
     names = ("libasan.so", "libstdc++.so.6")
     asked = [[compiler, f"-print-file-name={name}"] for name in names]
     found = [subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in asked]
     return {
         "LD_PRELOAD": " ".join(found),
-        # Python frees little at exit, and torch reserves address space by the gigabyte: neither is a fault of ours.
+        # Python frees little at exit, and torch reserves gigabytes of address space: the backends cannot change that.
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
@@ -164,27 +164,27 @@ def _sanitized() -> dict[str, str]:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Ten minutes of hostile arguments at the compiled backends; `-- --seconds 60`, `-- --sanitize` under ASan."""
+    """Ten minutes of hostile calls of the compiled backends; options: `-- --seconds 60`, `-- --sanitize` for ASan."""
     env = _sanitized() if "--sanitize" in session.posargs else None
     run(session, "python", "-m", "harness", "fuzz", "--folder", "reports/fuzz", *session.posargs, env=env)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """What each backend costs, beside each other in one run, right before and after; the tutorial's table first."""
+    """Times of all backends in one run, each checked before and after; prints the tutorial's table first."""
     run(session, "python", "-m", "harness", "bench", *session.posargs)
 
 
 @nox.session
 def gate(session: nox.Session) -> None:
-    """Whether this tree is slower than another commit: `-- --base REV`, by default the one before; 4 is no answer."""
+    """Whether this tree is slower than another commit: `-- --base REV`, by default the previous; see docs/gate.md."""
     asked = any(option.split("=")[0] in ("--base", "--baseline", "--show") for option in session.posargs)
     run(session, "python", "-m", "harness", "gate", *([] if asked else ["--base", "HEAD~1"]), *session.posargs)
 
 
 @nox.session(name="gate-study")
 def gate_study(session: nox.Session) -> None:
-    """Measure the gate's false alarms and power beside other judges, and draw docs/gate.md; wants a quiet machine."""
+    """Measure false alarms and power of the gate and of other judges, draw docs/gate.md; needs a quiet machine."""
     record = "results/cpu/gate-study.json"
     run(session, "python", "-m", "tools.study.gate", "-o", record, *session.posargs)
     run(session, "python", "-m", "tools.study.gate", "--draw", record)
@@ -192,8 +192,8 @@ def gate_study(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build a wheel into dist/ whose compiled backends are inside, for the torch that is installed here."""
-    shutil.rmtree("build", ignore_errors=True)  # setuptools packs whatever an earlier build left there
+    """Build a wheel with the compiled backends into dist/, for the torch that is installed here."""
+    shutil.rmtree("build", ignore_errors=True)  # setuptools would pack files of an earlier build
     options = ["--no-build-isolation", "--no-deps", "--wheel-dir", "dist", *session.posargs]
     run(session, "python", "-m", "pip", "wheel", "-v", *options, ".", env={"LLTM_CONFORMANCE_PREBUILD": "all"})
 
@@ -216,19 +216,19 @@ def report(session: nox.Session) -> None:
 
     With reports/bench.json, which a bench writes, the page has speed too.
     """
-    written = sorted(Path("reports").glob("*.json"))  # records of benches and of mutation runs lie there too
+    written = sorted(Path("reports").glob("*.json"))  # bench and mutation records are there too
     files = session.posargs or [str(path) for path in written if "cells" in json.loads(path.read_text())]
     bench = Path("reports/bench.json")
     speed = ["--bench", str(bench)] if bench.exists() else []
     for drawing, ending, more in (("html", "html", speed), ("markdown", "md", []), ("junit", "xml", [])):
         run(session, "python", "-m", "harness", drawing, *files, *more, "-o", f"reports/report.{ending}")
-    run(session, "python", "-m", "harness", "show", *files)  # last: it fails where the report does
+    run(session, "python", "-m", "harness", "show", *files)  # last: it exits with 1 if a cell failed
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the site of docs/ into site/, without a network; a dead link fails. `-- serve` shows it while you write."""
-    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # what mkdocs-material says of its successor, at every build
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # hides an advertisement that mkdocs-material prints at every build
     run(session, "python", "-m", "mkdocs", *(session.posargs or ["build"]), env=quiet)
 
 
@@ -240,14 +240,17 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def controls(session: nox.Session) -> None:
-    """Every right implementation of the zoo in every dtype; `nox -s tests` has each of them in one dtype."""
+    """Every control of tests/zoo (right implementations) in every dtype; `nox -s tests` judges each in one dtype."""
     judge(session, "controls", "tests/meta/test_faults.py", "-m", "crossing or not crossing", "-k", "control")
 
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Make one token of a shipped backend wrong at a time and see that the suite notices; `-- --all` makes them all."""
-    env = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}  # it forks, which CUDA and thread pools do not survive
+    """Change one token of a shipped backend at a time and check that the suite notices; `-- --all` for all mutants."""
+    env = {
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+    }  # it forks, after which CUDA and thread pools do not work
     run(session, "python", "-m", "tools.mutation", *session.posargs, env=env)
 
 

@@ -1,12 +1,12 @@
-"""Train LLTM on the adding problem with several backends, and see whether they learn the same.
+"""Train LLTM on the adding problem with several backends, and compare their learning curves.
 
 A sequence of T pairs (value, marker) has values uniform in [0, 1) and a marker of 1 at two places, 0 elsewhere; the
 cell must answer with the sum of the two marked values. Always answering 1 costs 1/6, the variance of that sum: a
 lower loss means that the cell remembers.
 
-Every backend starts from the same weights and sees the same sequences, so the curves differ by rounding alone, unless
-a gradient is wrong. Training amplifies rounding, more in some runs than in others; how much, this one shows itself:
-the first backend is trained twice, the second time from weights of which one is off by a single rounding.
+Every backend starts from the same weights and gets the same sequences, so the curves differ by rounding alone, unless
+a gradient is wrong. Training amplifies rounding, more in some runs than in others. To measure this amplification, the
+first backend is trained twice, the second time with one weight changed by a single rounding.
 
     python examples/adding_problem.py --backends python-autograd,aten-cpp --steps 200
 
@@ -27,15 +27,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository, where it is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the repository, if the package is not installed
 
 from harness.errors import HarnessError
 from modules import LLTM
 
-#: Two right backends differ by many roundings at each step, and so by this many times what a single one does.
+#: Two right backends differ by many roundings at each step: the allowance is this many times the effect of one.
 ROUNDINGS = 1000
 
-#: A wrong gradient changes the loss by more than this. Where rounding may do so too, the run tells nothing.
+#: A wrong gradient changes the loss by more than this. If rounding may do so too, the run is inconclusive.
 SIGNAL = 1e-3
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -77,14 +77,14 @@ class Run:
     losses: list[float]
 
     def difference(self, reference: Run) -> float:
-        """The largest relative difference from another run's losses; infinite where one is not a number."""
+        """The largest relative difference from another run's losses; infinite if one is not a number."""
         pairs = zip(self.losses, reference.losses, strict=True)
         differences = [abs(ours - theirs) / theirs for ours, theirs in pairs]
         return max(math.inf if math.isnan(difference) else difference for difference in differences)
 
 
 def train(backend: str, options: argparse.Namespace, nudged: bool = False) -> Run:
-    """Train from the seed's weights on the seed's sequences; `nudged`: with one weight off by one rounding."""
+    """Train from the seed's weights on the seed's sequences; `nudged`: with one weight changed by one rounding."""
     dtype = getattr(torch, options.dtype)
     torch.manual_seed(options.seed)
     model = Adder(options.state_size, backend, dtype, options.emulated)
@@ -118,7 +118,7 @@ def table(runs: list[Run]) -> str:
 
 
 def chart(runs: list[Run]) -> str:
-    """The curves on a logarithmic scale in plain text: a letter for each run, `*` where several meet."""
+    """The curves on a logarithmic scale in plain text: a letter for each run, `*` for several at the same place."""
     steps = len(runs[0].losses)
     columns = min(CHART_WIDTH, steps)
     edges = [round(column * steps / columns) for column in range(columns + 1)]  # a column is the mean of its steps
@@ -143,7 +143,7 @@ def chart(runs: list[Run]) -> str:
 
 
 def save_plot(runs: list[Run], path: Path) -> str:
-    """Save a PNG of the curves where matplotlib is installed; say what was done."""
+    """Save a PNG of the curves if matplotlib is installed; returns a message."""
     if importlib.util.find_spec("matplotlib") is None:
         return f"{path} was not written: matplotlib is not installed"
     from matplotlib.figure import Figure
@@ -159,7 +159,7 @@ def save_plot(runs: list[Run], path: Path) -> str:
 
 
 def verdict(reference: Run, nudged: Run, others: list[Run]) -> tuple[bool, str]:
-    """Whether all curves are known to coincide, and a sentence that says so."""
+    """Whether all curves coincide, and a sentence with the result."""
     one_rounding = nudged.difference(reference)
     allowed = ROUNDINGS * max(one_rounding, torch.finfo(torch.float64).eps)
     if allowed > SIGNAL:
@@ -208,7 +208,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train and report. Returns 0 where the curves coincide, 1 where they do not or nobody can tell, 2 on an error."""
+    """Train and report. Returns 0 if the curves coincide, 1 if they do not or it is inconclusive, 2 on an error."""
     options = parsed(arguments)
     torch.set_num_threads(1)  # the tensors are too small to be worth a second thread
     first, *rest = options.backends

@@ -1,4 +1,4 @@
-"""The court: finds implementations, judges them by the law in `spec`, and writes down what it saw.
+"""The harness: it finds implementations, checks them against the contracts in `spec`, and writes a report.
 
 from harness import verify
 verify(my_function, operator="lltm")
@@ -15,7 +15,7 @@ __all__ = ["verify"]
 
 
 def __getattr__(name: str) -> Any:
-    """`verify`, imported when it is asked for: commands that judge nothing themselves start without torch."""
+    """`verify`, imported on first use: commands that judge nothing start without torch."""
     if name != "verify":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from harness.running.verify import verify

@@ -1,4 +1,4 @@
-"""Run one call again: what the script of a failure does."""
+"""Run one call again, as the reproducer script of a failure does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def replay(
     candidate: str | None = None,
     form: str = "",
 ) -> None:
-    """Call one implementation with one scenario; print what is wrong and exit with 1, or print how it came out.
+    """Call one implementation with one scenario; print what is wrong and exit with 1, or print the result.
 
     `backend` is the name of one, or `candidate` is as for `--candidate`; `form` is a form of the operator.
     Raises UnknownName, Unavailable, Broken.

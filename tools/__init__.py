@@ -1,1 +1,1 @@
-"""Programs for the people of this repository: mutation runs, studies of the method, pages drawn from records."""
+"""Programs for developers of this repository: mutation runs, studies of the method, pages drawn from records."""

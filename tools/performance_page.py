@@ -15,7 +15,7 @@ DOCUMENT = Path("docs/performance.md")
 
 
 def section(record: dict[str, Any]) -> str:
-    """All that the page shows of one record: its machine, the claims it can decide, the tutorial's table, all rows."""
+    """The page's section of one record: its machine, the claims that it decides, the tutorial's table, all rows."""
     machine, settings = record["environment"], record["settings"]
     lines = [
         f"## {plain(machine['gpu'] or machine['cpu'])}",
@@ -27,7 +27,7 @@ def section(record: dict[str, Any]) -> str:
     claims = [[claim.text(), figure, verdict] for claim, verdict, figure in judged if verdict != NOT_MEASURED]
     if claims:
         met = sum(verdict == MET for *_, verdict in claims)
-        claims.sort(key=lambda claim: claim[2] == MET)  # what is not met first
+        claims.sort(key=lambda claim: claim[2] == MET)  # unmet claims first
         lines += [f"{met} of {len(claims)} claims are met.", ""]
         lines += [markdown((["claim", "times as fast, or of its memory", ""], claims))]
     for title, cells in tutorial(record["rows"]).items():
@@ -44,7 +44,7 @@ def section(record: dict[str, Any]) -> str:
 
 
 def drawn(record: dict[str, Any], document: str, name: str) -> str:
-    """The page with that record's section, at its end where it had none yet."""
+    """The page with that record's section; a new section is added at the end."""
     if f"<!-- {name} -->" not in document:
         document = f"{document.rstrip()}\n\n<!-- {name} -->\n\n<!-- end -->\n"
     return insert(section(record), document, name)

@@ -51,7 +51,7 @@ def _compiled() -> Iterator[tuple[str, CompiledOperator, str]]:
 
 
 def _devices(operator: CompiledOperator, devices: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that need a library of their own: without CUDA sources one library serves every device."""
+    """The devices that need their own library: without CUDA sources one library serves every device."""
     if not operator.has_cuda_sources:
         return (CPU,)
     here = (CUDA, CUDA_EMULATED) if torch.cuda.is_available() else (CUDA_EMULATED,)

@@ -1,4 +1,4 @@
-"""Draw docs/verdict.svg, the README's picture: what the terminal shows of a real run on a wrong function.
+"""Draw docs/verdict.svg, the README's picture: the terminal output of a real run on a wrong function.
 
 `python -m tools.verdict_picture` judges docs/examples/wrong_function.py and draws what `python -m harness show` prints.
 """
@@ -19,21 +19,21 @@ from harness.report.report import Report
 
 PICTURE = Path("docs/verdict.svg")
 CANDIDATE = "lltm=docs/examples/wrong_function.py:lltm"
-#: Few enough properties for a picture, each for a question that a reader has.
+#: Few enough properties for a picture.
 PROPERTIES = "forward_parity or vjp_parity or layouts or determinism or no_side_effects or invariants"
 COMMAND = f"python -m harness judge --candidate {CANDIDATE} --dtype float32 -k '...'"
 _WIDTH = 110
 
 
 class _Wrapping(Console):
-    """A terminal that breaks long lines: a picture would cut them."""
+    """A terminal that wraps long lines, which a picture would cut."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         super().print(*objects, **{**options, "soft_wrap": False})
 
 
 def judged(report: Path) -> Report:
-    """The report of a run in a process of its own; that the function fails is what the picture is for."""
+    """The report of a run in a separate process; the function is meant to fail."""
     options = ["--candidate", CANDIDATE, "--dtype", "float32", "--device", "cpu", "--examples-seed", "0"]
     command = [sys.executable, "-m", "harness", "judge", *options, "-k", PROPERTIES, "--report", str(report)]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL)

@@ -1,1 +1,1 @@
-"""What each backend costs: a record of times, ratios and rooflines of one run, and the tables drawn from it."""
+"""The cost of each backend: a record of times, ratios and rooflines of one run, and the tables drawn from it."""

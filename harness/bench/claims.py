@@ -1,4 +1,4 @@
-"""What is claimed of speed and memory, each with the rows that decide it: met, not met, or not measured."""
+"""The claims about speed and memory, each with the rows that decide it: met, not met, or not measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MET, NOT_MET, NOT_MEASURED = "met", "**not met**", "not measured"
 
 @dataclass(frozen=True)
 class Claim:
-    """A backend is at least `least` times as fast as `against`, in one place. Below 1 it may be that much slower."""
+    """At one case, a backend is at least `least` times as fast as `against`; a value below 1 allows it to be slower."""
 
     backend: str
     phase: str
@@ -34,7 +34,7 @@ class Claim:
         return f"`{self.backend}` is at least {self.least:.3g} times as fast as `{self.against}`: {where}"
 
     def judged(self, rows: list[Row]) -> tuple[str, str]:
-        """(verdict, figure). It is met where the whole interval of the ratio is."""
+        """(verdict, figure). The claim is met if the whole interval of the ratio meets it."""
         keys = ("backend", "phase", "case", "operator", "device", "dtype", "clock", "threads")
         row = find(rows, **{key: getattr(self, key) for key in keys})
         found = row and row["ratios"].get(self.against)
@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class MemoryClaim:
-    """On CUDA a call of a backend allocates at most as many bytes at its peak as one of `against`: an exact count."""
+    """On CUDA, the peak memory of a backend's call is at most that of a call of `against`; both are exact counts."""
 
     backend: str
     phase: str
@@ -96,8 +96,8 @@ _TUTORIAL = tuple(
     for phase, share in ((FORWARD, 0.69), (BACKWARD, 0.74))
 )
 
-# What a user feels of a small cell is the host: half of a compiled one's time, 0.4 of autograd's, and no more than that
-# of PyTorch's own cell, which has a gate more.
+# The time of a small cell is the time of the host. The claims: half of a compiled cell's time, 0.4 of autograd's, and
+# no more than that of PyTorch's own cell, which has one gate more.
 _SMALL = tuple(
     Claim("cuda-fused", phase, least, "tutorial", against=against, dtype=dtype, **_CUDA)
     for dtype in _DTYPES
@@ -105,7 +105,7 @@ _SMALL = tuple(
     for against, least in (("torch-compile", 2.0), (REFERENCE, 2.5), ("nn.LSTMCell", 1.0))
 )
 
-# What the GPU does: never more than a compiler makes of the reference, and near the floor where that is high.
+# The GPU's own time: never more than that of the compiled reference, and near the floor where the floor is high.
 _KERNELS = (
     *(
         Claim("cuda-fused", phase, 1.0, case, against="torch-compile", dtype=dtype, **_GRAPH)
@@ -124,7 +124,7 @@ _MEMORY = tuple(
     MemoryClaim("cuda-fused", FORWARD_AND_BACKWARD, case, dtype) for case in _LLTM_CASES for dtype in _DTYPES
 )
 
-# One step after the other: against a loop of Python cells, and per gate against cuDNN's network, which has four.
+# Sequences: against a loop of Python cells, and per gate against cuDNN's network, which has four gates.
 _SEQUENCES = (
     *(
         Claim("cuda-fused", phase, 5.0, "tutorial", operator="lltm_sequence", dtype=dtype, **_CUDA)
@@ -152,8 +152,8 @@ _OTHER_OPERATORS = (
     ),
 )
 
-#: By what is claimed: the tutorial's own gains, what the fused passes on the CPU were written for, and on the GPU what
-#: makes a backend worth its kernels.
+#: In groups: the tutorial's own gains, the gains of the fused passes on the CPU, and the gains that justify kernels on
+#: the GPU.
 CLAIMS: tuple[Claim | MemoryClaim, ...] = (
     *_CPU,
     *_TUTORIAL,

@@ -1,4 +1,4 @@
-"""A backend is right before it is timed and after it: what is fast and wrong has no row."""
+"""A backend is checked before it is timed and after it: one with wrong results gets no row."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from spec.contract import FORWARD_AND_BACKWARD, Case
 
-#: Above so many operations in products, or bytes, the court's seventeen evaluations in float64 would take minutes.
-_COURT = 5 * 10**8
-_COURT_BYTES = 2**26
-#: How many times the error of the reference in the dtype itself is let pass where the court is not asked.
+#: Above this many operations in products, or bytes, the oracle's seventeen evaluations in float64 would take minutes.
+_ORACLE_FLOPS = 5 * 10**8
+_ORACLE_BYTES = 2**26
+#: Without the oracle, the allowed error, as a multiple of the error of the reference in the dtype itself.
 _FACTOR = 3.0
 
 
 def check(subject: Subject, case: Case) -> None:
-    """Hold outputs and gradients at that case against the contract. Raises Failure.
+    """Check outputs and gradients at that case against the contract. Raises Failure.
 
-    Small cases are judged by the court. At large ones the root mean square error has to stay within three times that of
-    the reference in the same dtype: that sees a result that is wrong, and not one that is a little inaccurate, which
-    the conformance suite is there for.
+    Small cases are judged with the oracle. At large ones the root mean square error must stay within three times that
+    of the reference in the same dtype: this detects wrong results, but not slightly inaccurate ones, which the
+    conformance suite detects.
     """
     scenario = Scenario.of(case)
     cost = subject.operator.cost(FORWARD_AND_BACKWARD, case.sizes, subject.dtype.itemsize)
-    if cost.flops <= _COURT and cost.bytes <= _COURT_BYTES:
+    if cost.flops <= _ORACLE_FLOPS and cost.bytes <= _ORACLE_BYTES:
         Tally(subject).run(scenario)
     else:
         _against_eager(subject, scenario)
@@ -45,7 +45,7 @@ def _against_eager(subject: Subject, scenario: Scenario) -> None:
     eager = [*operator.forward(*inputs), *operator.vjp(inputs, cotangents)]
     names = [arg.name for arg in operator.outputs] + [f"gradient of {arg.name}" for arg in operator.inputs]
     unit = torch.finfo(subject.dtype).eps / 2
-    # A sum of K terms in another order differs by the root of K roundings; in float64 the reference's own error is 0.
+    # A sum of K terms in another order differs by about sqrt(K) roundings; in float64 the reference's own error is 0.
     terms = max(size for tensor in exact for size in tensor.shape) ** 0.5
     for name, was, should, reference in zip(names, got, exact, eager, strict=True):
         error = _rms(was.detach().double() - should)

@@ -1,4 +1,4 @@
-"""Making a bench record: every selected backend at every benchmark case, in all phases, by every clock there is."""
+"""Make a bench record: every selected backend at every benchmark case, in all phases, by every clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.running import environment
 from harness.running.selection import Slot
 from spec.contract import PHASES, Case, Operator
 
-#: What every row is compared with, besides peers, where it is there.
+#: Every row is compared with this backend, if it is there, and with peers.
 REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE, FLOOR)
 
 #: Why a backend has no row: it returned something wrong, or it could not be timed here.
@@ -39,7 +39,7 @@ _Ring = list[tuple[work.Inputs, work.Inputs]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is measured. `block_seconds` is how long a sample is, `longest` how long a call may be to be timed."""
+    """How much is measured. `block_seconds` is the duration of a sample; calls slower than `longest` are not timed."""
 
     rounds: int = 30
     block_seconds: float = 0.002
@@ -51,10 +51,10 @@ class Settings:
 
 
 def measure(slots: list[Slot], settings: Settings, say: Say, keep: Keep = lambda _record: None) -> dict[str, Any]:
-    """The record. What is wrong, absent or too slow is `missing`, with the reason, and the rest goes on.
+    """The record. Wrong, absent or slow backends are listed in `missing`, with the reason; the others are measured.
 
-    `keep` is given the record so far after each operator, device and dtype: a long run that is ended early loses only
-    what it was at.
+    `keep` gets the record so far after each operator, device and dtype, so that a long run that is ended early loses
+    only its current group.
     """
     bench = _Bench(settings, say)
     record = {
@@ -75,7 +75,7 @@ def measure(slots: list[Slot], settings: Settings, say: Say, keep: Keep = lambda
 
 
 def _grouped(slots: list[Slot]) -> list[list[Slot]]:
-    """Those that are timed together: of one operator, device and dtype. Of emulation the time says nothing."""
+    """The slots that are timed together: one operator, device and dtype. Emulation is not timed."""
     found: dict[tuple[str, str, torch.dtype], list[Slot]] = {}
     for slot in slots:
         if slot.device in (CPU, CUDA):
@@ -85,7 +85,7 @@ def _grouped(slots: list[Slot]) -> list[list[Slot]]:
 
 @contextmanager
 def _threads(threads: int | None) -> Iterator[None]:
-    """So many threads, on as many processors; None leaves it as it is."""
+    """Use that many threads, on as many processors; None changes nothing."""
     if threads is None:
         yield
         return
@@ -100,7 +100,7 @@ def _threads(threads: int | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Place:
-    """What works have in common that are timed together; None stands for all of them."""
+    """The common fields of works that are timed together; None means all values of the field."""
 
     operator: Operator
     device: str
@@ -115,7 +115,7 @@ class _Place:
         return str(self.dtype).removeprefix("torch.")
 
     def row(self, backend: str) -> Row:
-        """The fields that say what a row, or something that is missing, is about."""
+        """The fields that identify a row, or an entry of `missing`."""
         return {
             "operator": self.operator.name,
             "backend": backend,
@@ -184,7 +184,7 @@ class _Bench:
     def _prepared(
         self, here: _Place, case: Case, inputs: _Ring, subjects: list[Subject], peers: list[Peer]
     ) -> dict[str, Work]:
-        """The work of each backend, and of what it is compared with, that can be timed by this clock."""
+        """The work of each backend, peer and reference that this clock can time."""
         phase, device = here.phase, here.device
         assert phase is not None
         assert here.clock is not None
@@ -209,7 +209,7 @@ class _Bench:
         return found
 
     def _try(self, made: Work, clock: str) -> None:
-        """Call it once. Raises Unavailable where that takes too long, NotCapturable where there is no graph of it."""
+        """Call it once. Raises Unavailable if that takes too long, NotCapturable if it cannot be captured."""
         made.once()
         took, longest = clocks.clock(clock)(made, 1), self.settings.longest
         if took > longest:
@@ -242,7 +242,7 @@ class _Bench:
             )
 
     def _peak(self, made: Work) -> Row:
-        """On CUDA, how much a call allocates: counted there by the allocator, at no cost."""
+        """On CUDA, the peak memory of a call, as counted by the allocator."""
         return {"peak_bytes": memory.peak_bytes(made)} if made.device == CUDA else {}
 
     def _ceiling(self, here: _Place) -> Row:

@@ -1,8 +1,7 @@
-"""What an operator would cost if all else were free: its matrix products alone, and with what lies between them.
+"""Lower bounds of an operator's time: its matrix products alone, and these with the memory traffic between them.
 
-The reference is run once with everything recorded that multiplies matrices; the operands are kept, and the same
-products are made from them again, each in the fastest of the forms that it can be asked for. No operator needs code of
-its own.
+The reference runs once while all matrix products are recorded with their operands. The same products are then computed
+again, each in the fastest of the forms that the library offers. No operator needs extra code.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from harness.measuring import clocks
 from harness.measuring.work import BACKWARD, FORWARD, Inputs, Step, Work
 from spec.contract import Operator
 
-#: What rows are called in a record that are no backend's: the products; and they and a copy of as many bytes as have to
-#: be moved beside them.
+#: Names of rows that belong to no backend: the products; and the products with a copy of the other bytes that must be
+#: moved.
 PRODUCTS_ALONE, FLOOR = "products-alone", "floor"
 
 _mm, _addmm = torch.ops.aten.mm.default, torch.ops.aten.addmm.default
@@ -37,7 +36,7 @@ def is_backend(name: str) -> bool:
 
 
 def _forms(func: Any, args: Any, kwargs: Any) -> Product:
-    """The same product, asked for in different ways: each may be another routine of the library."""
+    """The same product, requested in different ways: each may use another routine of the library."""
     if func not in (_mm, _addmm) or kwargs:
         return (partial(func, *args, **kwargs),)
     a, b = args[-2:]
@@ -45,7 +44,7 @@ def _forms(func: Any, args: Any, kwargs: Any) -> Product:
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps every product that is made while it is on."""
+    """Records every product while it is active."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -59,7 +58,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def prepare(operator: Operator, ring: Sequence[tuple[Inputs, Inputs]], phase: str, device: str) -> Work | None:
-    """The products of a phase as work; None where the reference makes none."""
+    """The products of a phase as work; None if the reference has none."""
     made = [_recorded(operator, inputs, cotangents, phase) for inputs, cotangents in ring]
     if not made[0]:
         return None
@@ -68,7 +67,7 @@ def prepare(operator: Operator, ring: Sequence[tuple[Inputs, Inputs]], phase: st
 
 
 def prepare_floor(products: Work | None, between: int, device: str) -> Work | None:
-    """The products and a copy that moves `between` bytes; None where nothing is said to lie between them."""
+    """The products and a copy that moves `between` bytes; None if there are no products or no bytes."""
     if between == 0:
         return None
     source = torch.zeros(between // 2, dtype=torch.int8, device=device)
@@ -95,7 +94,7 @@ def _recorded(operator: Operator, inputs: Inputs, cotangents: Inputs, phase: str
 
 
 def _fastest(product: Product, device: str) -> int:
-    """Which of the forms takes least, without the host where there is a GPU."""
+    """The index of the fastest form; on a GPU without the host's time."""
     timed = clocks.graph if device == clocks.CUDA else clocks.wall
     took = []
     for form in product:

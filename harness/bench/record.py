@@ -1,4 +1,4 @@
-"""The record of a bench: a JSON document with a row for each thing timed; docs/report-format.md describes it."""
+"""The bench record: a JSON document with a row for each measurement; docs/report-format.md describes it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from harness.report.schema import breaches
 FILE = Path(__file__).with_name("bench.schema.json")
 KIND, SCHEMA = "bench", 1
 Row = dict[str, Any]
-#: What rows have in common that were timed together.
+#: Rows that were timed together agree in these fields.
 GROUP = ("operator", "device", "dtype", "case", "phase", "clock", "threads")
 
 
 def write(record: dict[str, Any], path: Path) -> None:
-    """Write a record as JSON, a row to a line."""
+    """Write a record as JSON, one row on each line."""
     write_atomically(path, strict_json.written(record))
 
 
 def read(path: Path, kind: str = KIND, option: str = "") -> dict[str, Any]:
-    """A record of that kind; one of a bench keeps its schema. Raises UsageError, which says what is wrong with a file.
+    """A record of that kind; a bench record is checked against its schema. Raises UsageError, which says what is wrong.
 
-    `option` is what the file was given by, where that was an option: the error then begins with its name.
+    `option` is the name of the option that gave the file, if any: the error then begins with it.
     """
     try:
         return _read(path, kind)
@@ -46,12 +46,12 @@ def _read(path: Path, kind: str) -> dict[str, Any]:
 
 
 def find(rows: Iterable[Row], **wanted: Any) -> Row | None:
-    """The one row with these fields; None where there is none."""
+    """The first row with these fields; None if there is none."""
     return next((row for row in rows if all(row[key] == value for key, value in wanted.items())), None)
 
 
 def groups(rows: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
-    """Rows that were timed together, by what they have in common, in the order of the record."""
+    """Rows that were timed together, by their common fields, in the order of the record."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[key] for key in GROUP), []).append(row)

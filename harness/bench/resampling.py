@@ -1,4 +1,4 @@
-"""The bootstrap of medians, in two stages: launches of a process, then what was measured in each."""
+"""The bootstrap of medians, in two stages: launches of a process, then the measurements of each launch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 #: Launches, each a sequence of measurements.
 Launches = Sequence[Sequence[float]]
-#: Elements of one block of resamples: what fits in a cache, give or take.
+#: Elements of one block of resamples: about what fits in a cache.
 _BLOCK = 2**22
 
 
@@ -19,7 +19,7 @@ def resampled_medians(launches: Launches, resamples: int, seed: int) -> NDArray[
     if not data or any(len(pairs) == 0 for pairs in data):
         raise ValueError("launches was empty or held an empty launch, but should have at least one pair in each")
     longest = max(len(pairs) for pairs in data)
-    # Launches differ in length where one was cut short; a short one is drawn from as often as it is long.
+    # Launches may differ in length if one was cut short: as many pairs are drawn from a launch as it has.
     padded = np.stack([np.pad(pairs, (0, longest - len(pairs)), constant_values=np.nan) for pairs in data])
     lengths = np.array([len(pairs) for pairs in data])
     generator = np.random.default_rng(seed)

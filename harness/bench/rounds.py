@@ -1,4 +1,4 @@
-"""Timing several works together: a block of each in every round, in an order drawn anew."""
+"""Time several works together: a block of each in every round, in a new random order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIGITS = 5
 def take(
     works: Mapping[str, Work], timed: Clock, rounds: int, block: float, draw: random.Random
 ) -> dict[str, list[float]]:
-    """Seconds of one call, one a round, of each work. A block takes about `block` seconds."""
+    """Seconds of one call of each work, one value for each round. A block takes about `block` seconds."""
     calls = {name: calls_for(block, timed, work) for name, work in works.items()}
     taken: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
@@ -37,7 +37,7 @@ def median(samples: list[float]) -> dict[str, float]:
 
 
 def ratio(reference: list[float], samples: list[float]) -> dict[str, float]:
-    """The reference's time over this one, round by round: `median`, `low`, `high`. Above 1 this one is faster."""
+    """The reference's time over this one's, round by round: `median`, `low`, `high`. Above 1, this one is faster."""
     pairs = [log(r / s) for r, s in zip(reference, samples, strict=True)]
     return {key: rounded(exp(value)) for key, value in _interval(pairs).items()}
 
@@ -49,7 +49,7 @@ def _interval(values: list[float]) -> dict[str, float]:
 
 
 def rounded(value: float) -> float:
-    """As many digits as a time can have."""
+    """The value with the significant digits of a measured time."""
     return float(f"{value:.{_DIGITS}g}")
 
 

@@ -18,7 +18,7 @@ Cells = tuple[list[str], list[list[str]]]
 
 
 def microseconds(seconds: float) -> str:
-    """`30.1`, with the digits that it is worth."""
+    """`30.1`, with the significant digits only."""
     value = 1e6 * seconds
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
@@ -29,7 +29,7 @@ def ratio(found: dict[str, float] | None) -> str:
 
 
 def tutorial(rows: Iterable[Row]) -> dict[str, Cells]:
-    """The tutorial's table, forward and backward of each backend in microseconds, by where and how it was timed."""
+    """The tutorial's table: forward and backward of each backend in microseconds, by device, clock and threads."""
     found: dict[str, Cells] = {}
     own = [row for row in rows if all(row[key] == value for key, value in TUTORIAL.items())]
     for device, clock, threads in dict.fromkeys((r["device"], r["clock"], r["threads"]) for r in own):
@@ -74,7 +74,7 @@ def everything(rows: Iterable[Row]) -> dict[str, Cells]:
 
 
 def show(record: dict[str, Any], console: Console) -> None:
-    """The tutorial's table, all others, and what is missing and why."""
+    """The tutorial's table, all others, and what is missing with the reason."""
     machine = record["environment"]
     console.print(f"{machine['gpu'] or machine['cpu']}, torch {machine['torch']}; right before and after timing\n")
     for title, cells in tutorial(record["rows"]).items():

@@ -26,7 +26,7 @@ DEFAULT = Settings()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 where something was wrong; what this machine cannot run is no fault."""
+    """Exit code 1 if a backend was wrong or broken; what this machine cannot run does not count."""
     given = _parser().parse_args(arguments)
     console = tables.console(sys.stdout)
     if given.show:
@@ -65,16 +65,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=DEFAULT.rounds, metavar="N", help="samples of each")
     parser.add_argument("--block", type=float, default=DEFAULT.block_seconds, metavar="S", help="seconds of a sample")
     parser.add_argument("--longest", type=float, default=DEFAULT.longest, metavar="S", help="leave out slower calls")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the order in which things are timed")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the order of the timings")
     parser.add_argument("--show", type=Path, metavar="FILE", help="show a record instead of making one")
     parsing.add_output(parser, "where the record goes", Path("reports/bench.json"))
     return parser
 
 
 def selection(given: argparse.Namespace) -> Selection:
-    """What was asked for: on the device that this machine has, in float32, unless it was said otherwise."""
+    """The selection of the command line; by default float32, on the GPU if there is one, else on the CPU."""
     found = selection_options.read(given)
-    # A candidate alone has nothing to be compared with.
+    # A candidate is compared with the backends, so these are included by default.
     alone = ("python-autograd",) if found.candidates else ()
     return replace(
         found,

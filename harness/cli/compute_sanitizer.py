@@ -15,7 +15,7 @@ from harness.sanitizing import compute_sanitizer
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 if a tool found something or came to no end."""
+    """Exit code 1 if a tool reported an error or did not finish."""
     parser = parsing.parser("compute-sanitizer", COMMANDS["compute-sanitizer"])
     selection_options.add(parser.add_argument, ("operator", "backend", "dtype"))
     parser.add_argument(

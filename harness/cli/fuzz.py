@@ -16,15 +16,15 @@ from harness.running import option_values, selection_options
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 if a call was answered as it should not be."""
+    """Exit code 1 if a call had an outcome that it must not have."""
     parser = parsing.parser("fuzz", COMMANDS["fuzz"])
     selection_options.add(parser.add_argument, ("operator", "backend", "device", "dtype", "candidate"))
     parser.add_argument(
-        "--seconds", type=option_values.seconds, default=600.0, metavar="S", help="of the whole session"
+        "--seconds", type=option_values.seconds, default=600.0, metavar="S", help="time for the whole session"
     )
     parser.add_argument("--seed", type=option_values.whole(0), default=secrets.randbits(31), metavar="N")
     parser.add_argument("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s fuzz`)")
-    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where what failed is kept, to be tried first")
+    parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where failing calls are kept, to be tried first")
     parsing.add_output(parser, "where the report goes", Path("reports/fuzz.json"))
     given = parser.parse_args(arguments)
     refuse_other_files("--output", given.output)

@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
     command = parsing.parser("gate", COMMANDS["gate"])
     asked = command.add_mutually_exclusive_group(required=True)
     asked.add_argument("--base", metavar="REV", help="the commit to compare with, built beside this tree")
-    asked.add_argument("--baseline", type=Path, metavar="FILE", help="a bench record, of which ratios are compared")
+    asked.add_argument("--baseline", type=Path, metavar="FILE", help="a bench record; ratios are compared")
     asked.add_argument("--show", type=Path, metavar="FILE", help="show a gate record")
     for name in matching.NAMES:
         command.add_argument(f"--{name}", action="append", default=[], metavar=name.upper(), help="repeatable")
@@ -51,17 +51,17 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--block", type=float, default=PLAN.seconds, metavar="S", help="seconds of a block of calls")
     command.add_argument("--longest", type=float, default=PLAN.longest, metavar="S", help="leave out longer blocks")
     command.add_argument("--threads", type=int, default=PLAN.threads, metavar="N", help="of the CPU")
-    command.add_argument("--threshold", type=float, default=RULE.threshold, help="what the 99%% bound has to exceed")
-    command.add_argument("--median", type=float, default=RULE.median, help="what the median has to exceed too")
+    command.add_argument("--threshold", type=float, default=RULE.threshold, help="the 99%% bound must exceed this")
+    command.add_argument("--median", type=float, default=RULE.median, help="the median must exceed this too")
     command.add_argument("--instructions", action="store_true", help="count instructions too; needs valgrind, minutes")
     command.add_argument("--build", action="store_true", help="time a build of each compiled operator too; minutes")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of all orders that are drawn")
+    command.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random orders")
     command.add_argument("-o", "--output", type=Path, default=Path("reports/gate.json"), metavar="FILE")
     return command
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, write record, Markdown and plot beside each other, show. Raises UsageError for what cannot be asked."""
+    """Measure, write the record with its Markdown and plot, and show it. Raises UsageError for invalid options."""
     given = _parser().parse_args(arguments)
     console, note = tables.console(sys.stdout), Console(stderr=True)
 
@@ -89,7 +89,7 @@ def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
         raise UsageError(f"--threshold and --median: {error}") from None
     plan = SamplingPlan(given.launches, given.pairs, given.block, given.longest, given.threads, given.seed)
     if plan.launches < MINIMUM_LAUNCHES or plan.launches * plan.pairs < MINIMUM_PAIRS:
-        say(f"fewer than {MINIMUM_LAUNCHES} launches or {MINIMUM_PAIRS} pairs: whatever comes out is inconclusive")
+        say(f"fewer than {MINIMUM_LAUNCHES} launches or {MINIMUM_PAIRS} pairs: the result will be inconclusive")
     with trees.worktree(given.base) as base:
         say(f"base: {given.base} in {base}")
         benchmarks, fates = _matched(base, given)
@@ -126,7 +126,7 @@ def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
 
 
 def _raw(name: str, samples: Samples) -> dict[str, Any]:
-    """Everything that was seen: ratios launch by launch, and the four times of each."""
+    """All samples: the ratios, launch by launch, and the four times of each."""
 
     def rounded(values: Sequence[float]) -> list[float]:
         return [float(f"{value:.5g}") for value in values]
@@ -146,15 +146,15 @@ def _matched(base: Path, given: argparse.Namespace) -> tuple[list[dict[str, Any]
 
 
 def _ways(benchmark: dict[str, Any], given: argparse.Namespace) -> list[dict[str, str]]:
-    """The phases and clocks by which a benchmark is timed."""
+    """The phases in which a benchmark is timed, and the clocks."""
     usual = list(CLOCKS) if benchmark["device"] == CUDA else [WALL]
     return [{"phase": phase, "clock": clock} for phase in given.phase or PHASES for clock in given.clock or usual]
 
 
 def _right(benchmarks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Correctness first: those that this tree computes as the contract says, and what is wrong with the others.
+    """Correctness first: the benchmarks whose results agree with the contract, and what is wrong with the others.
 
-    What this machine cannot run is left to the workers, which say so.
+    Benchmarks that this machine cannot run are kept: the workers report them.
     """
     right, wrong = [], []
     for benchmark in benchmarks:

@@ -1,4 +1,4 @@
-"""`python -m harness COMMAND`: the list of commands; each is a module that is imported when it is asked for."""
+"""`python -m harness COMMAND`: the list of commands; each is a module that is imported when it is used."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.errors import HarnessError, Unavailable, UnknownName
 COMMANDS = {
     "judge": "judge operators and backends of any package; its options are those of pytest",
     "show": "draw reports, merged into one, as a table",
-    "html": "one HTML file with everything, for a browser",
+    "html": "write a report as one HTML page",
     "markdown": "a summary for a pull request or a step summary",
     "junit": "JUnit XML for a CI system",
     "badge": "for an endpoint badge of shields.io",
     "merge": "join the reports of shards, or of several runs, into one",
     "diff": "what got better, worse, appeared or vanished from A to B",
-    "validate": "hold files against the schema of reports",
+    "validate": "check files against the schema of reports",
     "bench": "what backends cost, as a record and as tables",
     "gate": "is this tree slower than another commit? Exit code 0 no, 1 yes, 4 cannot tell",
     "fuzz": "pass hostile arguments to compiled backends, in processes of their own",
@@ -34,7 +34,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that `arguments` name, by default those of the process; an error is one sentence.
 
-    Exit codes: that of the command; 2 for what was asked wrongly, 3 for what this machine lacks.
+    Exit codes: that of the command; 2 for wrong usage, 3 if this machine lacks what the command needs.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if not given or given[0].startswith("-"):

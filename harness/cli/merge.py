@@ -15,7 +15,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = parsing.parser("merge", COMMANDS["merge"])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the joined report goes")
-    parser.add_argument("--any-cpu", action="store_true", help="shards may be of machines with different processors")
+    parser.add_argument("--any-cpu", action="store_true", help="allow shards from machines with different processors")
     given = parser.parse_args(arguments)
     report = reports.read(given.reports, given.any_cpu)
     refuse_other_files("--output", given.output)

@@ -10,7 +10,7 @@ from harness.cli.main import COMMANDS
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Copy it, and say what to do next."""
+    """Copy it and print the next steps."""
     parser = parsing.parser("new-backend", COMMANDS["new-backend"])
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--like", default="python-autograd", metavar="BACKEND", help="default: python-autograd")

@@ -10,7 +10,7 @@ from harness.cli.main import COMMANDS
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write it, and say what to do next."""
+    """Write it and print the next steps."""
     parser = parsing.parser("new-operator", COMMANDS["new-operator"])
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: the present one")

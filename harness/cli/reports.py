@@ -13,7 +13,7 @@ from harness.report.report import Report
 
 
 def read(paths: Sequence[Path], any_cpu: bool = False) -> Report:
-    """The one report of all files. Raises UsageError where one is no report, or where they do not belong together."""
+    """The one report of all files. Raises UsageError if a file is no report, or if the reports cannot be merged."""
     names = [str(path) for path in paths]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -22,7 +22,7 @@ def read(paths: Sequence[Path], any_cpu: bool = False) -> Report:
 
 
 def deliver(text: str, output: Path | None) -> int:
-    """Write to the file, or to standard output; whatever the verdicts are, that is a success."""
+    """Write to the file, or to standard output. Returns exit code 0, whatever the verdicts are."""
     if output is None:
         sys.stdout.write(text)
     else:

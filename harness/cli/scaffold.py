@@ -1,4 +1,4 @@
-"""`new-backend` and `new-operator`: a start that runs, outside of this repository or in it."""
+"""`new-backend` and `new-operator`: generated code that runs at once, inside this repository or outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ The vector-Jacobian product, with g the cotangent of output:
     d_input   = g * weights                                     (batch, features)
     d_weights = (g * input) summed over the batch               (features,)
 
-Replace the mathematics by yours, here and in `forward` and `vjp`. The two are held against each other at each run.
+Replace the mathematics by yours, here and in `forward` and `vjp`. Every run checks them against each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def forward(input: Tensor, weights: Tensor) -> tuple[Tensor]:
 
 
 def intermediates(input: Tensor, weights: Tensor) -> dict[str, Tensor]:
-    """The steps in between, by name: a report can say at which of them a candidate leaves the reference."""
+    """Intermediate values by name: a report can name the first in which a candidate leaves the reference."""
     return {{"output": input * weights}}
 
 
@@ -164,7 +164,7 @@ def new_backend(name: str, like: str, into: Path) -> str:
         raise UsageError(f"{target} exists already: choose another name, or move it away")
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     for path in sorted(target.glob("*.py")):
-        # Two libraries that register their operators in one namespace could not be told apart.
+        # Two libraries must not register their operators in the same namespace.
         path.write_text(path.read_text().replace(f'namespace="{source.name}"', f'namespace="{folder}"'))
     return (
         f"written: {target}, a copy of {like}\n"

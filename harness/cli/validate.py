@@ -15,7 +15,7 @@ def main(arguments: Sequence[str]) -> int:
     """Exit code 1 if one of the files is no report."""
     parser = parsing.parser("validate", COMMANDS["validate"])
     parsing.add_reports(parser)
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="problems to tell of each file")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="problems to print for each file")
     given = parser.parse_args(arguments)
     bad = False
     for path in given.reports:

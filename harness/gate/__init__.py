@@ -1,5 +1,5 @@
-"""The gate: is this commit slower than that one? An answer that holds on a noisy machine, or none.
+"""The gate: is this commit slower than that one? On a noisy machine the answer is reliable, or there is none.
 
-`statistics` decides from samples and knows no clock; `matching` holds the benchmarks of two trees side by side; `trees`
-and `workers` run them; `sampling` takes the samples; `verdict` says what they mean; `drawing` shows it.
+`statistics` decides from samples alone; `matching` pairs the benchmarks of two trees; `trees` and `workers` run them;
+`sampling` takes the samples; `verdict` turns them into verdicts; `drawing` shows these.
 """

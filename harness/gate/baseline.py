@@ -1,7 +1,8 @@
-"""`--baseline FILE`: hold the ratios of a bench record against those of a run made now, on whatever machine.
+"""`--baseline FILE`: compare the ratios of a bench record with those of a new run, on any machine.
 
-Times of two machines, or of two days, say nothing about each other. What is compared is each backend's time over that
-of a reference backend in the same run. It sees less than `--base`: where the reference is slower too, it sees nothing.
+Times of two machines, or of two days, cannot be compared. So each backend's time is divided by that of a reference
+backend in the same run, and these ratios are compared. This detects less than `--base`: it cannot detect a change that
+slows the reference down as well.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _KEYS = ("operator", "backend", "device", "dtype", "case", "phase", "clock", "th
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one row: `slower`, `faster`, `not-slower`, `missing` or `extra`."""
+    """The verdict on one row: `slower`, `faster`, `not-slower`, `missing` or `extra`."""
 
     row: str
     verdict: str
@@ -38,7 +39,7 @@ class Change:
 
 
 def changes(before: Iterable[Row], after: Iterable[Row], threshold: float, median: float) -> list[Change]:
-    """Each row of either record. `slower`: the intervals lie apart by the threshold, and the medians by `median`."""
+    """A change for each row of either record. `slower`: the intervals differ by `threshold`, medians by `median`."""
     old, new = ({_key(row): row["ratios"].get(REFERENCE) for row in rows if _counts(row)} for rows in (before, after))
     found = []
     for key in dict.fromkeys((*old, *new)):
@@ -63,7 +64,7 @@ def _counts(row: Row) -> bool:
 
 
 def overall(found: Iterable[Change], wrong: bool) -> str:
-    """`fail` for what is slower, gone or wrong; `inconclusive` where there was nothing to compare."""
+    """`fail` if a row is slower, missing or wrong; `inconclusive` if there was nothing to compare."""
     verdicts = {change.verdict for change in found}
     if wrong or verdicts & {SLOWER, MISSING}:
         return FAILED
@@ -71,11 +72,11 @@ def overall(found: Iterable[Change], wrong: bool) -> str:
 
 
 def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> int:
-    """Measure what the record has, now, and compare; the exit code. Raises UsageError for a record without rows."""
+    """Measure the rows of the record again and compare. Returns the exit code. Raises UsageError without such rows."""
     baseline = record.read(given.baseline, option="--baseline")
     rows = [row for row in baseline["rows"] if _wanted(row, given)]
     if not rows:
-        raise UsageError(f"--baseline {given.baseline} has no row of what was asked for")
+        raise UsageError(f"--baseline {given.baseline} has no row of the selection")
 
     def names(key: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(row[key] for row in rows))

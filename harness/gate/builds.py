@@ -1,4 +1,4 @@
-"""How long a build takes, in a cache of its own: each compiled operator, base and head in turn."""
+"""The time of a build in an empty cache: each compiled operator, base and head in turn."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from harness.errors import Unavailable
 from harness.gate.sampling import Say
 from harness.gate.workers import Worker, WorkerFailed
 
-#: How much longer a build may take. One build is one sample, and a compiler is not a kernel: only what is gross counts.
+#: The allowed ratio of build times. One build is a single sample, so only a gross change counts.
 LONGER = 0.5
-#: Seconds below which no build is too long: a function in Python is loaded, not built.
+#: Builds below this many seconds never count as too long: a Python function is loaded, not built.
 LEAST = 2.0
 
 Pair = tuple[float, float]
 
 
 def compare(base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], say: Say) -> dict[str, Pair]:
-    """(base, head) seconds by operator and backend, the least of an ABBA quadruple. What does not build is left out."""
+    """(base, head) seconds by operator and backend, the least of an ABBA quadruple. Failed builds are left out."""
     found = {}
     for benchmark in {(b["operator"], b["backend"]): b for b in benchmarks}.values():
         name = f"{benchmark['operator']}-{benchmark['backend']}"
@@ -45,7 +45,7 @@ def _seconds(tree: Path, benchmark: dict[str, Any]) -> float:
 
 
 def problems(found: Mapping[str, Pair]) -> list[str]:
-    """A sentence for each build that takes much longer than base's."""
+    """A sentence for each build that takes much longer than in base."""
     return [
         f"{name}: building took {head:.1f} s, where base takes {base:.1f} s"
         for name, (base, head) in found.items()

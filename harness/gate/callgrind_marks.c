@@ -1,5 +1,5 @@
-/* Where callgrind counts from and to: called by the worker through ctypes, compiled where the gate runs.
-   Outside valgrind the requests are a few instructions that do nothing. */
+/* The marks between which callgrind counts. The worker calls them through ctypes; the gate compiles this file.
+   Outside valgrind the requests are a few instructions without effect. */
 #include "callgrind.h"
 
 void begin_counting(void) {

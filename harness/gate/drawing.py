@@ -28,7 +28,7 @@ from harness.rendering.tables import plain
 MARKS = {SLOWER: "✗", MORE_MEMORY: "✗", BROKEN: "✗", INCONCLUSIVE: "?", FASTER: "✓", NOT_SLOWER: "✓", NOT_RUN: "-"}
 STYLES = {SLOWER: "bold red", MORE_MEMORY: "bold red", BROKEN: "bold red", INCONCLUSIVE: "yellow", NOT_RUN: "dim"}
 _OVERALL = {PASSED: "not slower", FAILED: "**fails**", INCONCLUSIVE: "**inconclusive**, which is no pass"}
-#: Okabe and Ito's colours, which the colour-blind can tell apart.
+#: Okabe and Ito's colours, which colour-blind readers can distinguish.
 _COLOURS = {"head": "#0072B2", "same": "#009E73", "planted": "#D55E00"}
 _LABELS = {"head": "head over base", "same": "base over itself", "planted": "planted 10% over base"}
 _HEAD = ["", "benchmark", "verdict", "head / base", "base / base", "planted / base"]
@@ -47,7 +47,7 @@ def _ratio(found: dict[str, float] | None) -> str:
 
 
 def _notes(record: dict[str, Any]) -> list[str]:
-    """Every reason that is not in the table."""
+    """All reasons that the table does not show."""
     told = {NOT_SLOWER, FASTER}
     notes = [f"{r['benchmark']}: {r['verdict']}: {r['reason']}" for r in record["results"] if r["verdict"] not in told]
     notes += [f"{fate['benchmark']}: {fate['fate']}: {fate['reason']}" for fate in record["fates"]]
@@ -71,7 +71,7 @@ def show(record: dict[str, Any], console: Console) -> None:
 
 
 def markdown(record: dict[str, Any]) -> str:
-    """A comment for a pull request: the verdict first, what is not well unfolded, the rest folded."""
+    """A comment for a pull request: the verdict first, then the problems, then the rest, folded."""
     machine, plan = record["environment"], record["plan"]
     rows = ["| " + " | ".join(map(plain, line)) + " |" for line in _lines(record)]
     lines = [
@@ -94,7 +94,7 @@ def markdown(record: dict[str, Any]) -> str:
 
 
 def plot(record: dict[str, Any], path: Path) -> None:
-    """The distribution of the pairs of each comparison, a line a benchmark; needs no display."""
+    """The distribution of the pairs of each comparison, one line for each benchmark; needs no display."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,7 +1,7 @@
-"""How many instructions a call executes, by callgrind: nearly the same each time, however busy the machine is.
+"""The number of instructions of a call, by callgrind: nearly the same each time, however busy the machine is.
 
-Under valgrind everything is tens of times slower, so there is one process a tree, which is instrumented only between
-two marks (callgrind_marks.c, over the header that torch brings), and dumps each benchmark's calls to a file apart.
+Under valgrind everything is tens of times slower, so there is one process for each tree. It is instrumented only
+between two marks (callgrind_marks.c, with the header that torch ships) and writes one dump for each benchmark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.gate.matching import name
 from harness.gate.sampling import Say
 from harness.gate.workers import Worker, WorkerFailed
 
-#: How many more instructions than base's are too many.
+#: The allowed increase of instructions over base.
 MORE = 0.01
 CALLS = 20
 _MARKS = Path(__file__).parent / "callgrind_marks.c"
@@ -43,7 +43,7 @@ def compare(base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], say: S
 
 
 def marks(folder: Path) -> Path:
-    """The marks as a library. Raises Broken or Unavailable where they do not compile."""
+    """The marks as a library. Raises Broken or Unavailable if they do not compile."""
     library = folder / "marks.so"
     header = Path(torch.__file__).parent / "utils/benchmark/utils/valgrind_wrapper"
     command = [build.host_compiler(), "-x", "c", "-shared", "-fPIC", f"-I{header}", str(_MARKS), "-o", str(library)]
@@ -78,10 +78,10 @@ def _counted(
 
 
 def total(dump: Path) -> int:
-    """The instructions that a dump of callgrind counts. Raises ValueError for what is none."""
+    """The number of instructions in a dump of callgrind. Raises ValueError if the file is no such dump."""
     said = re.search(r"^(?:totals|summary): (\d+)", dump.read_text(errors="replace"), re.MULTILINE)
     if said is None:
-        raise ValueError(f"{dump} has no totals, but should be what callgrind dumped")
+        raise ValueError(f"{dump} has no totals, but should be a dump of callgrind")
     return int(said[1])
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks of two trees side by side: which can be compared, and what became of the others."""
+"""Pair the benchmarks of two trees: which can be compared, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: What identifies a benchmark; phase and clock are of the run, and the same in both trees.
+#: The fields that identify a benchmark; phase and clock belong to the run and are the same in both trees.
 NAMES = ("operator", "backend", "device", "dtype", "case")
 MISSING, EXTRA, RENAMED, CHANGED = ("missing", "extra", "renamed", "changed")
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a benchmark that is not the same in both trees. `missing`, `renamed` and `changed` fail the gate.
+    """The status of a benchmark that differs between the trees. `missing`, `renamed` and `changed` fail the gate.
 
-    `missing`: base has it, head has not. `extra`: the other way. `renamed`: head has one of another name with the same
-    operator or backend and the same sizes. `changed`: the name is the same, the sizes are not.
+    `missing`: only base has it. `extra`: only head has it. `renamed`: head has one with the same sizes whose name
+    differs in one part. `changed`: the name is the same, the sizes are not.
     """
 
     fate: str
@@ -25,12 +25,12 @@ class Fate:
 
 
 def name(benchmark: dict[str, Any]) -> str:
-    """`lltm-aten-cpp-cpu-float32-tutorial`, and phase and clock where they are there."""
+    """`lltm-aten-cpp-cpu-float32-tutorial`, and phase and clock if they are given."""
     return "-".join(str(benchmark[key]) for key in (*NAMES, "phase", "clock") if key in benchmark)
 
 
 def match(base: Iterable[dict[str, Any]], head: Iterable[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Fate]]:
-    """What both trees have with the same sizes, in the order of head, and the fates of all others."""
+    """The benchmarks that both trees have with the same sizes, in the order of head, and the fates of all others."""
     before, after = {name(b): b for b in base}, {name(b): b for b in head}
     gone = [key for key in before if key not in after]
     new = [key for key in after if key not in before]
@@ -54,7 +54,7 @@ def match(base: Iterable[dict[str, Any]], head: Iterable[dict[str, Any]]) -> tup
 
 
 def _succeeds(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether all is the same but one of the names."""
+    """Whether the two differ in exactly one of the names."""
     differing = [key for key in NAMES if old[key] != new[key]]
     return old["sizes"] == new["sizes"] and len(differing) == 1 and differing[0] in ("operator", "backend", "case")
 
@@ -64,5 +64,5 @@ def _sizes(benchmark: dict[str, Any]) -> str:
 
 
 def selected(benchmarks: Sequence[dict[str, Any]], wanted: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
-    """Those whose names are among the wanted ones; an empty tuple wants all."""
+    """The benchmarks whose names are among the wanted ones; an empty tuple selects all."""
     return [b for b in benchmarks if all(not names or b[key] in names for key, names in wanted.items())]

@@ -1,7 +1,7 @@
-"""Taking the samples: ABBA quadruples of blocks of calls, over several launches of the workers.
+"""Take the samples: ABBA quadruples of blocks of calls, over several launches of the workers.
 
-In each launch there are three workers: base, base once more, and head. A round times three comparisons in an order
-drawn anew, each as a quadruple ABBA or BAAB, which is drawn too:
+Each launch has three workers: base, base again, and head. A round times three comparisons in a new random order, each
+as a quadruple ABBA or BAAB, also chosen at random:
 
     head      base against head: the question
     same      base against itself in another process: must not alarm
@@ -23,7 +23,7 @@ from harness.gate.statistics import abba
 from harness.gate.workers import Worker, WorkerFailed, workers
 
 QUESTION, SAME, PLANTED = KINDS = ("head", "same", "planted")
-#: How many calls more a planted block has, of so many. Real calls, so that the whole way of a sample is tested.
+#: For each of this many calls a planted block has one call more. Real calls test the whole measurement.
 TENTH = 10
 
 Quadruple = tuple[float, float, float, float]
@@ -32,10 +32,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """How much is sampled: `pairs` quadruples a launch, in blocks of `seconds`.
+    """How much is sampled: `pairs` quadruples in each launch, in blocks of `seconds`.
 
-    A block has at least TENTH calls, so that a tenth can be added to it; what takes longer than `longest` is left out,
-    with that reason.
+    A block has at least TENTH calls, so that a tenth can be added to it; a benchmark with blocks longer than `longest`
+    is left out, with that reason.
     """
 
     launches: int = 5
@@ -48,10 +48,10 @@ class SamplingPlan:
 
 @dataclass
 class Samples:
-    """All that was seen of one benchmark. Times are seconds of one call.
+    """All samples of one benchmark. Times are seconds of one call.
 
     `quadruples[kind]` are (A, B, B, A) times, launch by launch; a planted B counts as one call. `memory` are peak bytes
-    of (base, head). `problem` is why there is nothing, `unavailable` whether that is for want of means.
+    of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason.
     """
 
     benchmark: dict[str, Any]
@@ -68,13 +68,13 @@ class Samples:
 def sample(
     base: Path, head: Path, benchmarks: Sequence[dict[str, Any]], plan: SamplingPlan, say: Say
 ) -> dict[str, Samples]:
-    """Samples of each benchmark by its name. What raises in a tree is its `problem`; the others go on."""
+    """Samples of each benchmark by its name. An error in a tree becomes its `problem`; the others continue."""
     found = {name(benchmark): Samples(benchmark) for benchmark in benchmarks}
     draw = random.Random(plan.seed)
     for launch in range(plan.launches):
         say(f"launch {launch + 1} of {plan.launches}: {len(benchmarks)} benchmarks")
         with workers([base, base, head], plan.threads) as (first, second, last):
-            # In another order in each launch: what one benchmark does to the next is no part of it.
+            # Another order in each launch, so that effects of one benchmark on the next average out.
             for samples in draw.sample(list(found.values()), len(found)):
                 if not samples.problem:
                     _one_launch(samples, first, second, last, plan, draw)
@@ -107,14 +107,14 @@ def _one_launch(
             for kind in draw.sample(KINDS, len(KINDS)):
                 taken[kind].append(_quadruple((first, calls), sides[kind], calls, draw))
     except (Unavailable, WorkerFailed) as error:  # base can
-        samples.problem = f"base can be measured, and head not: {error}"
+        samples.problem = f"base can be measured, but head cannot: {error}"
     else:
         for kind, quadruples in taken.items():
             samples.quadruples[kind].append(quadruples)
 
 
 def _prepared(worker: Worker, benchmark: dict[str, Any], plan: SamplingPlan) -> int:
-    """Prepare and warm; how many calls a block has. Raises Unavailable where it would take too long."""
+    """Prepare and warm up; returns the number of calls of a block. Raises Unavailable if it would take too long."""
     worker.ask("prepare", benchmark=benchmark)
     least = worker.ask("time", calls=TENTH)
     if least > plan.longest:

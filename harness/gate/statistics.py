@@ -1,8 +1,8 @@
-"""Deciding from samples: pure functions of numbers, tested on simulated noise.
+"""Decide from samples: pure functions of numbers, tested on simulated noise.
 
-A *pair* is one log-ratio of times, head over base, from an ABBA quadruple. Pairs come in *launches*: what one start of
-the processes has in common (where memory lay, which core) shifts all its pairs, so that pairs of one launch are not
-independent. Resampling draws launches first, and then pairs of each, and so lets both be wrong.
+A *pair* is one log-ratio of times, head over base, from an ABBA quadruple. Pairs come in *launches*, which
+are starts of the processes. The conditions of a launch (addresses of memory, the core) shift all its pairs, so the
+pairs of one launch are not independent. Resampling therefore draws launches first, and then pairs of each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MINIMUM_PAIRS, MINIMUM_LAUNCHES = 40, 3
 class Rule:
     """When a comparison alarms: the one-sided bound at `confidence` beyond `threshold`, and the median beyond `median`.
 
-    The second number keeps out what is certain and too small to matter.
+    The second number excludes differences that are certain but too small to matter.
     """
 
     threshold: float = 0.02
@@ -40,10 +40,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a comparison says: the ratio of times, its interval, and how sure it is that the ratio is beyond the bound.
+    """The result of a comparison: the ratio of times, its interval, and p-values that it is not beyond the threshold.
 
-    `low` and `high` are one-sided bounds of the ratio at the rule's confidence. `p_slower` is the chance of resamples
-    in which the ratio is not above 1 + threshold, `p_faster` of those in which it is not below 1 / (1 + threshold).
+    `low` and `high` are one-sided bounds of the ratio at the rule's confidence. `p_slower` is the share of resamples
+    in which the ratio is not above 1 + threshold, `p_faster` that of those where it is not below 1 / (1 + threshold).
     """
 
     ratio: float
@@ -58,7 +58,7 @@ class Estimate:
 def estimate(
     launches: Launches, rule: Rule, seed: int = 0, comparisons: int = 1, resamples: int = RESAMPLES
 ) -> Estimate:
-    """The estimate of one comparison out of `comparisons`, whose number says how fine `p` has to be at the least."""
+    """The estimate of one comparison out of `comparisons`; this number decides how finely `p` must be resolved."""
     resamples = max(resamples, ceil(2 * comparisons / (1 - rule.confidence)))
     medians = resampled_medians(launches, resamples, seed)
     bound = log(1 + rule.threshold)
@@ -75,7 +75,7 @@ def estimate(
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """p-values adjusted for their number, by Holm's step-down method: the chance of any false alarm is kept."""
+    """p-values adjusted by Holm's step-down method, which bounds the probability of any false alarm."""
     adjusted, running = {}, 0.0
     for rank, name in enumerate(sorted(p, key=lambda name: p[name])):
         running = max(running, min(1.0, (len(p) - rank) * p[name]))
@@ -84,7 +84,7 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def alarms(estimates: Mapping[str, Estimate], rule: Rule, faster: bool = False) -> set[str]:
-    """The names of the comparisons that are slower (or faster) beyond doubt and beyond what is let pass."""
+    """The names of the comparisons that are slower (or faster) with the rule's confidence and beyond its limits."""
     adjusted = holm({name: e.p_faster if faster else e.p_slower for name, e in estimates.items()})
     return {
         name
@@ -96,10 +96,10 @@ def alarms(estimates: Mapping[str, Estimate], rule: Rule, faster: bool = False) 
 
 
 def enough(found: Estimate) -> bool:
-    """Whether there are as many pairs and launches as an answer takes."""
+    """Whether there are enough pairs and launches for a decision."""
     return found.pairs >= MINIMUM_PAIRS and found.launches >= MINIMUM_LAUNCHES
 
 
 def abba(first: float, second: float, third: float, fourth: float) -> float:
-    """The pair of an ABBA quadruple of times: log of B over A, in which what drifts evenly cancels."""
+    """The pair of an ABBA quadruple of times: log of B over A, in which a linear drift cancels."""
     return (log(second) + log(third) - log(first) - log(fourth)) / 2

@@ -1,6 +1,6 @@
-"""What the samples mean: a verdict for each benchmark, and one for the run.
+"""From samples to verdicts: one for each benchmark, and one for the run.
 
-A run is `pass`, `fail` or `inconclusive`, and its exit code 0, 1 or 4: one that cannot tell has not passed.
+A run is `pass`, `fail` or `inconclusive`, with exit code 0, 1 or 4: an inconclusive run has not passed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SLOWER, MORE_MEMORY, BROKEN, INCONCLUSIVE, FASTER, NOT_SLOWER, NOT_RUN = VERDICT
 PASSED, FAILED = "pass", "fail"
 EXIT_CODES = {PASSED: 0, FAILED: 1, INCONCLUSIVE: 4}
 
-#: How much more memory at the peak of a call is too much: counts are exact, so this is no allowance for noise.
+#: The allowed increase of the peak memory of a call. Counts are exact, so this is no allowance for noise.
 MEMORY = 0.01
-#: What a run has to be able to exclude, if it is to say that nothing is slower: as much as the planted control.
+#: A run may say that nothing is slower only if it can exclude a slow-down of this size, that of the planted control.
 VISIBLE = 0.10
 
 
@@ -43,13 +43,13 @@ class Result:
 
 
 def estimates(samples: Mapping[str, Samples], kind: str, rule: Rule) -> dict[str, Estimate]:
-    """One estimate for each benchmark that was sampled."""
+    """One estimate for each benchmark with samples."""
     seen = {key: s.launches(kind) for key, s in samples.items() if not s.problem and s.quadruples[kind]}
     return {key: estimate(launches, rule, comparisons=len(seen)) for key, launches in seen.items()}
 
 
 def suspects(samples: Mapping[str, Samples], rule: Rule) -> set[str]:
-    """What has to be measured once more: whatever alarms."""
+    """The benchmarks that alarm: they are measured once more."""
     return alarms(estimates(samples, QUESTION, rule), rule)
 
 
@@ -88,33 +88,33 @@ def _judged(
     if key in alarmed[SAME]:
         return (
             INCONCLUSIVE,
-            f"base against itself gave {in_words(same)}: what differs here is the machine, not the code",
+            f"base against itself gave {in_words(same)}: here the machine differs, not the code",
         )
     if key in confirmed and again is not None:
         return SLOWER, f"{in_words(question)}, and {in_words(again)} when it was measured again"
     if memory is not None and memory[1] > memory[0] * (1 + MEMORY):
         return MORE_MEMORY, f"a call holds {memory[1]:,} bytes at its peak, where base holds {memory[0]:,}"
     if key not in alarmed[PLANTED]:
-        return INCONCLUSIVE, f"a planted slow-down of 10% gave {in_words(planted)}, which is not seen in this noise"
+        return INCONCLUSIVE, f"a planted slow-down of 10% gave {in_words(planted)}, not detectable in this noise"
     if key in alarmed[QUESTION] and again is None:
         return INCONCLUSIVE, f"{in_words(question)}, and it could not be measured again"
     last = again or question
     if last.high >= 1 + VISIBLE:
-        return INCONCLUSIVE, f"{in_words(last)}: a slow-down of {VISIBLE:.0%} is not excluded in this noise"
+        return INCONCLUSIVE, f"{in_words(last)}: a slow-down of {VISIBLE:.0%} cannot be excluded in this noise"
     if key in alarmed[QUESTION]:
         return NOT_SLOWER, f"{in_words(question)}, but {in_words(last)} when it was measured again"
     return (FASTER if key in faster else NOT_SLOWER), in_words(question)
 
 
 def in_words(found: Estimate) -> str:
-    """`1.031 (1.022 to 1.040) of base's time`, the interval being the two one-sided bounds."""
+    """`1.031 (1.022 to 1.040) of base's time`; the interval consists of the two one-sided bounds."""
     return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}) of base's time"
 
 
 def overall(found: Iterable[Result], fates: Iterable[Fate], wrong: Iterable[str] = ()) -> str:
-    """The verdict of the run. `wrong` are sentences about anything else that fails it."""
+    """The verdict of the run. `wrong` are sentences about other reasons to fail it."""
     verdicts = {result.verdict for result in found}
     if verdicts & {SLOWER, MORE_MEMORY, BROKEN} or any(fate.fate != EXTRA for fate in fates) or any(wrong):
         return FAILED
-    # Nothing measured at all is no pass either.
+    # Without any measurement the run is not a pass either.
     return INCONCLUSIVE if INCONCLUSIVE in verdicts or not verdicts - {NOT_RUN} else PASSED

@@ -2,9 +2,9 @@
 
     python -P worker.py FD          requests and answers are lines of JSON
 
-How to measure comes from beside this file, and what to measure from the tree, so that base and head are measured by the
-same code. Of the tree it uses only what every commit has: `harness.discovery` and its errors, and `spec.contract`.
-Nothing else of this project may be imported here.
+The measuring code comes from the folder next to this file, the measured code from the tree, so that base and head are
+measured by the same code. From the tree it imports only modules that every commit has: `harness.discovery` and its
+errors, and `spec.contract`. Nothing else of this project may be imported here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEASURING = Path(__file__).parents[1] / "measuring"
 
 
 def _own(folder: Path, name: str) -> ModuleType:
-    """A package by its folder, whatever the path says of its name."""
+    """Import a package from its folder, regardless of `sys.path`."""
     found = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
     )
@@ -57,7 +57,7 @@ _WARM_UP = 5
 
 
 def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
-    """What this tree can be timed at: the benchmark cases of each operator that a backend has."""
+    """The benchmarks of this tree: the benchmark cases of each operator that a backend has."""
     found = []
     for operator_name, operator in discovery.operators().items():
         for backend_name, backend in discovery.all_backends().items():
@@ -87,7 +87,7 @@ def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
 
 
 class Measured:
-    """The benchmark that is measured at present: prepared once, and timed many times."""
+    """The benchmark that is measured at present: prepared once, timed many times."""
 
     def __init__(self, asked: Benchmark) -> None:
         device, dtype = asked["device"], getattr(torch, asked["dtype"])
@@ -113,34 +113,34 @@ def _call(operator: Any, sizes: dict[str, int], dtype: torch.dtype, device: str,
 
 
 class Server:
-    """Answers requests; each method whose name a request has, with the request's other fields."""
+    """Answers requests: a request names a method, and its other fields are the arguments."""
 
     def __init__(self) -> None:
         self._measured: Measured | None = None
 
     def hello(self, threads: int) -> dict[str, Any]:
-        """Say which tree this is; every worker is on the same processors from now on."""
+        """Identify the tree, and pin the worker to the processors that all workers use."""
         torch.set_num_threads(threads)
         processors.pin(threads)
         return {"tree": str(Path(str(discovery.__file__)).parents[1]), "torch": torch.__version__, "pid": os.getpid()}
 
     def benchmarks(self, devices: list[str], dtypes: list[str]) -> list[Benchmark]:
-        """What there is to be timed."""
+        """The benchmarks that can be timed."""
         return benchmarks(devices, dtypes)
 
     def prepare(self, benchmark: Benchmark) -> None:
-        """Load and warm what is to be timed next."""
+        """Load and warm up the benchmark to be timed next."""
         self._measured = None
         self._measured = Measured(benchmark)
         self._measured.work.once()
 
     def calls(self, seconds: float, multiple: int) -> int:
-        """How many calls take about so long."""
+        """How many calls take about that many seconds."""
         found: int = clocks.calls_for(seconds, self._now.clock, self._now.work, multiple)
         return found
 
     def time(self, calls: int) -> float:
-        """Seconds of so many calls."""
+        """Seconds of that many calls."""
         found: float = self._now.clock(self._now.work, calls)
         return found
 
@@ -150,7 +150,7 @@ class Server:
         return found
 
     def instructions(self, calls: int, marks: str) -> None:
-        """Make so many calls between the marks that callgrind counts between."""
+        """Make that many calls between the marks of callgrind."""
         library = ctypes.CDLL(marks)
         begin, end = library.begin_counting, library.end_counting  # looked up here, not between the marks
         for _ in range(_WARM_UP):
@@ -161,7 +161,7 @@ class Server:
         end()
 
     def build(self, benchmark: Benchmark) -> float:
-        """Seconds until the implementation is loaded: of building it, where the cache is empty."""
+        """Seconds to load the implementation: with an empty cache, the time of its build."""
         start = time.perf_counter()
         discovery.load_function(benchmark["operator"], benchmark["backend"], benchmark["device"])
         return time.perf_counter() - start
@@ -169,7 +169,7 @@ class Server:
     @property
     def _now(self) -> Measured:
         if self._measured is None:
-            raise RuntimeError("nothing is prepared: ask for prepare first")
+            raise RuntimeError("nothing is prepared: call prepare first")
         return self._measured
 
 
@@ -184,7 +184,7 @@ def serve(stream: Any) -> None:
             answer = {"result": method(**request)}
         except (errors.Unavailable, clocks.NotCapturable) as error:
             answer = {"unavailable": str(error)}
-        except Exception as error:  # whatever the tree's own code raises is the answer
+        except Exception as error:  # any error of the tree's own code becomes the answer
             answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
         stream.write(json.dumps(answer) + "\n")
         stream.flush()

@@ -1,4 +1,4 @@
-"""A worker seen from outside: a process that measures one tree, asked over a socket."""
+"""The gate's side of a worker: a process that measures one tree and answers requests on a socket."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any
 from harness.errors import HarnessError, Unavailable
 
 _SCRIPT = Path(__file__).parent / "worker.py"
-#: Seconds within which an answer has to come: a build of one operator is the longest.
+#: The time limit of a request in seconds: the longest is a build of one operator.
 TIMEOUT = 900.0
 
 
 class WorkerFailed(HarnessError):
-    """A worker answered with an error, died or hung. The message says which tree, what was asked, and what came."""
+    """A worker answered with an error, died or hung. The message has the tree, the request and the answer."""
 
 
 class Worker:
-    """One process, for one tree. Asking raises WorkerFailed, or Unavailable where the machine lacks the means."""
+    """One process, for one tree. Requests raise WorkerFailed, or Unavailable if this machine cannot run the code."""
 
     def __init__(self, tree: Path, threads: int, cache: Path | None = None, prefix: Sequence[str] = ()) -> None:
-        """Start it; `cache` is where it builds, `prefix` a program that runs it, such as valgrind."""
+        """Start it; `cache` is its folder for builds, `prefix` a program that runs it, such as valgrind."""
         self.tree = tree
         ours, theirs = socket.socketpair()
         ours.settimeout(TIMEOUT)
@@ -36,7 +36,7 @@ class Worker:
             **os.environ,
             "PYTHONPATH": str(tree),
             "PYTHONHASHSEED": "0",
-            # A pool of threads that waits by spinning would take the core from the other worker.
+            # Threads that wait by spinning would take the core from the other worker.
             "OMP_WAIT_POLICY": "PASSIVE",
             "OMP_NUM_THREADS": str(threads),
             **({"LLTM_CONFORMANCE_CACHE": str(cache)} if cache else {}),
@@ -77,7 +77,7 @@ class Worker:
         return WorkerFailed(f"the worker of {self.tree} was asked to {what}, but: {why}{': ' + said if said else ''}")
 
     def stop(self) -> None:
-        """End the process: it ends by itself when nobody asks any more."""
+        """End the process: it ends by itself when the socket is closed."""
         with contextlib.suppress(OSError):
             self._channel.close()
         self._socket.close()
@@ -91,7 +91,7 @@ class Worker:
 
 @contextlib.contextmanager
 def workers(trees: Sequence[Path], threads: int) -> Iterator[list[Worker]]:
-    """One worker for each tree, all of one launch; they load side by side."""
+    """One worker for each tree, all of one launch; they load in parallel."""
     started: list[Worker] = []
     try:
         started += (Worker(tree, threads) for tree in trees)

@@ -1,5 +1,5 @@
-"""Taking a measurement: what is called, by which clock, how much memory, how many instructions.
+"""Measure: the calls, the clocks, memory, and what the machine can do.
 
-This package imports torch and nothing of this project, by relative imports alone: the gate loads it from one tree to
-measure two, so that both are measured alike.
+This package imports torch and, by relative imports, itself; nothing else of this project. The gate loads it from one
+tree and measures two trees with it.
 """

@@ -1,4 +1,4 @@
-"""What this machine can do, measured beside what is judged by it: copies of several lengths, and a matrix product."""
+"""The ceilings of this machine, measured in the same run: copies of several lengths, and a matrix product."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from .clocks import CUDA, GRAPH, WALL, calls_for, clock
 from .work import Work
 
-#: Bytes that a copy reads and writes: from what a first-level cache holds to what none does.
+#: Bytes that a copy reads and writes: from the size of a first-level cache to more than any cache holds.
 COPIES = tuple(2**power for power in range(16, 29, 2))
 #: Rows and columns of the matrices of the product, by device: large enough to fill it.
 _PRODUCT = {"cpu": 1024, CUDA: 8192}
@@ -20,7 +20,7 @@ _BLOCK_SECONDS = 0.005
 
 
 def measure(device: str, dtype: torch.dtype) -> dict[str, Any]:
-    """`flops_per_second` of a product, and `copies`: (bytes, bytes_per_second) pairs, with the threads set by now."""
+    """`flops_per_second` of a product, and `copies`: (bytes, bytes_per_second) pairs, with the present thread count."""
     name = GRAPH if device == CUDA else WALL
     copies = []
     for size in COPIES:
@@ -35,7 +35,7 @@ def measure(device: str, dtype: torch.dtype) -> dict[str, Any]:
 
 
 def _seconds(work: Work, name: str) -> float:
-    """Of one call, the best of several blocks: a ceiling is what the machine can do."""
+    """Seconds of one call, the best of several blocks: a ceiling is the best that the machine can do."""
     timed = clock(name)
     calls = calls_for(_BLOCK_SECONDS, timed, work)
     return min(timed(work, calls) / calls for _ in range(_SAMPLES))
@@ -44,7 +44,8 @@ def _seconds(work: Work, name: str) -> float:
 def roofline(copies: Sequence[Sequence[float]], flops_per_second: float, bytes: int, flops: int) -> tuple[float, str]:
     """(seconds, bound): the least time at those ceilings, and which of them sets it, `memory` or `products`.
 
-    The bandwidth is the best of all copies at least as long as `bytes`: no larger footprint can be had faster.
+    The bandwidth is the best of all copies of at least `bytes` bytes, so that a cache's bandwidth does not count for
+    data that it cannot hold.
     """
     longer = [rate for size, rate in copies if size >= bytes] or [copies[-1][1]]
     by_memory, by_products = bytes / max(longer), flops / flops_per_second

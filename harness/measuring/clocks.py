@@ -1,8 +1,8 @@
-"""Seconds that a number of calls took, by the user's clock and by the GPU's.
+"""The seconds of a number of calls, by wall clock and by the GPU's clock.
 
-`wall` is what a user feels: eager calls, each until its result is there. `graph` is what the GPU does: the same calls
-in a CUDA graph, timed by CUDA events, without the host. On CUDA both begin with an L2 cache that holds nothing of the
-inputs: it is overwritten outside the timed region. A graph of more calls than the ring has inputs finds some there.
+`wall` is the time that a user sees: eager calls, each until its result is there. `graph` is the GPU's own time: the
+same calls in a CUDA graph, timed by CUDA events, without the host. On CUDA both begin with an L2 cache without the
+inputs: it is overwritten outside the timed region. A graph with more calls than the ring has inputs finds some in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CUDA = "cuda"
 
 Clock = Callable[[Work, int], float]
 
-#: Calls before anything is timed: allocators, thread pools, autotuners and caches of kernels are warm after them.
+#: Calls before timing begins, to warm up allocators, thread pools, autotuners and caches of kernels.
 _WARM_UP = 3
 
 
@@ -78,7 +78,7 @@ def _captured(work: Work, calls: int) -> torch.cuda.CUDAGraph:
         raise NotCapturable(f"CUDA graphs exist on the device cuda only, and this is {work.device}")
     made = torch.cuda.CUDAGraph()
     try:
-        # The engine runs a backward on the stream of its forward: that of `preparing`.
+        # The autograd engine runs a backward on the stream of its forward: that of `preparing`.
         with torch.cuda.stream(capture_stream()):
             for _ in range(_WARM_UP):
                 work.once()
@@ -101,7 +101,7 @@ def capture_stream() -> torch.cuda.Stream:
 
 @contextmanager
 def preparing(name: str, device: str) -> Iterator[None]:
-    """Where work for the clock of that name has to be prepared: for graphs, on the stream that will capture them."""
+    """The context in which work for that clock must be prepared: for graphs, the stream that will capture them."""
     if name == WALL or device != CUDA:
         yield
         return
@@ -123,7 +123,7 @@ def flush_l2() -> None:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """The garbage collector runs when it likes; not in a timed region."""
+    """Turn the garbage collector off in a timed region."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -134,7 +134,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def calls_for(seconds: float, timed: Clock, work: Work, multiple: int = 1) -> int:
-    """How many calls take about that long, in multiples of `multiple`; warms the work up."""
+    """How many calls take about that many seconds, a multiple of `multiple`; warms the work up."""
     for _ in range(_WARM_UP):
         work.once()
     calls = multiple

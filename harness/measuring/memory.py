@@ -1,4 +1,4 @@
-"""How much memory a call holds at its peak, beyond what it was given: a count of bytes, the same each time."""
+"""The peak memory of a call beyond its arguments: an exact count of bytes, the same each time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .work import Work
 
 
 def peak_bytes(work: Work) -> int:
-    """Bytes that one call had allocated at a time, at most; its results count too."""
-    work.once()  # what is allocated once and kept is no part of a call
+    """The largest number of bytes that one call had allocated at a time, its results included."""
+    work.once()  # one-time allocations do not count
     if work.device == CUDA:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

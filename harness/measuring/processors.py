@@ -1,8 +1,8 @@
-"""The processors on which a measurement runs: as many as it has threads, and the same ones each time.
+"""Pin a measurement to processors: as many as it has threads, and the same ones each time.
 
-Left to the system, a process stays on one processor for a while and then on another, and one of them is slower for as
-long: what its neighbour does, which on a rented machine is somebody else, would be a difference between what is
-compared.
+Without pinning, the system moves a process from one processor to another. Processors differ in speed for a while,
+because of the load on their neighbours, which on a rented machine may be another user's. This difference would
+appear in the comparison.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from collections.abc import Iterator
 
 
 def pin(threads: int) -> None:
-    """The calling thread, and those that it starts, stay on the last `threads` processors that it may use.
+    """Keep the calling thread, and those that it starts, on the last `threads` processors that it may use.
 
-    Not the first ones, which the interrupts of the system often have. Where a system knows no such thing nothing is
-    done.
+    The first ones often handle the interrupts of the system. Does nothing on a system without affinity.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-threads:])

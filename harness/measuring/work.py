@@ -1,7 +1,7 @@
-"""What is timed: one phase of one implementation, over a ring of inputs.
+"""The work that is timed: one phase of one implementation, over a ring of inputs.
 
-Each call takes the next inputs of the ring, so that no call finds in a register, a cache line or a memo of its own what
-the call before has just computed from the same memory.
+Each call takes the next inputs of the ring, so that no call can reuse what the previous call left in registers, cache
+lines or a memo.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 FORWARD, BACKWARD, FORWARD_AND_BACKWARD = PHASES = ("forward", "backward", "forward+backward")
 
-#: Inputs in a ring, at most, and the bytes that they may take together on a CPU and on a GPU.
+#: The most inputs of a ring, and the most bytes of all of them on a CPU and on a GPU.
 RING = 12
 RING_BYTES = {"cpu": 2**26, "cuda": 2**31}
 
@@ -25,7 +25,7 @@ Step = Callable[[], Any]
 
 @dataclass
 class Work:
-    """The calls that a clock times, one for each inputs of the ring; `graphs` is the graph clock's own."""
+    """The calls that a clock times, one for each entry of the ring; `graphs` belongs to the graph clock."""
 
     steps: list[Step]
     device: str
@@ -47,8 +47,8 @@ def ring_length(call_bytes: int, device: str) -> int:
 def prepare(function: Callable[..., Any], ring: Sequence[tuple[Inputs, Inputs]], phase: str, device: str) -> Work:
     """The work of a phase, from (inputs, cotangents) pairs.
 
-    `forward` wants no gradient. `backward` keeps the graph of a forward that is made here, once for each inputs, and
-    frees it with the work. Raises ValueError for an unknown phase.
+    `forward` runs without gradients. `backward` keeps the graph of a forward that runs here, once for each entry of the
+    ring, and frees it with the work. Raises ValueError for an unknown phase.
     """
     if phase not in PHASES:
         raise ValueError(f"phase was {phase!r}, but should be one of {', '.join(PHASES)}")

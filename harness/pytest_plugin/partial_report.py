@@ -1,7 +1,7 @@
-"""The record of a run while it lasts: what was asked for, what is there, and the file that has it.
+"""The record of a run in progress: what is to be judged, the cells so far, and the file that holds them.
 
-The file is written anew every few seconds, so that a run that is killed leaves all but its last seconds behind, as a
-report that says that it is partial. `--resume` takes such a report up: it keeps its cells and judges the others.
+The file is rewritten every few seconds. A run that is killed therefore loses only its last seconds; what it leaves is
+a report marked as partial. `--resume` continues such a report: it keeps its cells and judges the others.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, so
 from harness.running import environment, suite
 from harness.running.selection import Selection, Slot
 
-#: Seconds between two writings of the file, at least; and how many times longer than the writing takes.
+#: The least number of seconds between two writes of the file, and the least ratio of that pause to a write's duration.
 _PAUSE, _SHARE = 5.0, 50.0
-#: Facts that differ between two runs on one machine without any verdict depending on them: the time; how many threads
-#: torch had when the report was written; and whether some file differs from the commit, since the plan has the files.
+#: Facts that may differ between two runs on one machine, because no verdict depends on them: the time; the number of
+#: torch's threads when the report was written; and whether a file differs from the commit (the plan has its digest).
 _NOT_THE_MACHINE = frozenset({"time", "threads", "dirty"})
 
 
 def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) -> RunPlan:
-    """What this command line asks for. Two that ask for the same have the same digest, on any machine."""
+    """The plan of this command line. Command lines that select the same have the same digest, on any machine."""
     option, root = config.option, Path(config.rootpath)
     asked = [slot.id for slot in found]
     asked += [_relative(text, root) for text in config.args]
@@ -45,7 +45,7 @@ def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) 
 
 
 def _relative(text: str, root: Path) -> str:
-    """A file or test as the command line names it, in words that are the same in any folder."""
+    """A file or test of the command line, relative to the root, so that it reads the same on any machine."""
     file, colons, test = text.partition("::")
     path = Path(file).resolve()
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
@@ -53,7 +53,7 @@ def _relative(text: str, root: Path) -> str:
 
 
 def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
-    """The files and folders of candidates, contracts and backends that are no part of the suite."""
+    """The files and folders of candidates, contracts and backends that do not belong to the suite."""
     own = Path(__file__).parents[2]
     paths = [path.resolve() for path in selection.spec_paths]
     for source in {slot.backend: slot.source for slot in found}.values():
@@ -68,7 +68,7 @@ def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
 
 @dataclass
 class Record:
-    """The cells of a run so far, and where they go. `asked` and `done` are names of tests."""
+    """The cells of a run so far, and the file for them. `asked` and `done` are names of tests."""
 
     path: Path
     plan: RunPlan
@@ -81,9 +81,9 @@ class Record:
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan, earlier: Path | None) -> Record:
-        """Take up the earlier report, if there is one; otherwise make room for a new one.
+        """Continue the earlier report, if there is one; otherwise remove the old file for a new report.
 
-        Raises UsageError where `path` holds something else than a report or cannot be written to, and where the
+        Raises UsageError if `path` holds something other than a report or cannot be written to, and if the
         earlier report is malformed, complete, or of another machine, suite or selection. Then nothing is changed.
         """
         found = None if earlier is None else _resumed(earlier, plan)
@@ -97,14 +97,14 @@ class Record:
         return record
 
     def add(self, name: str, cells: Sequence[Cell]) -> None:
-        """The cells of the test of that name; written now if it has been a while."""
+        """The cells of the test of that name; the file is written if the last write is long enough ago."""
         self.cells += cells
         self._judged.add(name)
         if time.monotonic() >= self._next:
             self.save()
 
     def save(self) -> None:
-        """Write what there is, as partial. A disk that is full now may have room when the run ends, which says so."""
+        """Write the partial report. An error is ignored here: the last write, at the end of the run, reports it."""
         began = time.monotonic()
         self._environment = self._environment or environment.describe()
         with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ class Record:
 
     @property
     def bad_before(self) -> bool:
-        """Whether the earlier run had left a cell that is a failure or has no evidence."""
+        """Whether the earlier run has a cell that failed or has no evidence."""
         return any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in self.cells if names.of_cell(cell) in self.done)
 
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
@@ -128,7 +128,7 @@ class Record:
 
 
 def _make_room(path: Path, keep: bool) -> None:
-    """Remove the report of an earlier run, which must not stand for this one if it dies; nothing else is removed."""
+    """Remove the report of an earlier run: if this run dies, nobody must take it for this run's. Nothing else goes."""
     try:
         refuse_other_files("--report", path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,17 +144,17 @@ def _resumed(path: Path, plan: RunPlan) -> Report:
     found = Report.read(path)
     then = found.plan
     if then is None:
-        raise UsageError(f"--resume {path} has no plan, so it does not say what it lacks; judge anew without --resume")
+        raise UsageError(f"--resume {path} has no plan, so its missing cells are unknown; judge anew without --resume")
     if then.begun != plan.begun or then.shards != plan.shards:
         parts = [part.in_words() or "no shard" for part in (then, plan)]
         raise UsageError(f"--resume {path} is {parts[0]}, but this run is {parts[1]}: give it the same --shard")
     if then.finished == then.begun:
-        raise UsageError(f"--resume {path} lacks nothing: it came to its end; judge anew without --resume")
+        raise UsageError(f"--resume {path} lacks nothing: that run is complete; judge anew without --resume")
     if then.sources != plan.sources:
-        raise UsageError(f"--resume {path} is of another state of the suite: its files have changed since; judge anew")
+        raise UsageError(f"--resume {path} is of another state of the suite: its files have changed; judge anew")
     if then.digest != plan.digest:
         raise UsageError(
-            f"--resume {path} was asked for something else: give the options and candidates that it was made with"
+            f"--resume {path} is of another selection: give the options and candidates that it was made with"
         )
     here = jsonable(environment.describe())
     for fact, was in found.environment.items():

@@ -1,7 +1,7 @@
-"""The pytest plugin: options, one test item a cell, and the report at the end.
+"""The pytest plugin: options, one test item for each cell, and the report at the end.
 
-A property's test asks for the fixture `cell` and hands it the property; all else is here. Cells travel from worker to
-controller in the test reports' user properties, so `-n 2` gives the same report as one process.
+The test of a property takes the fixture `cell` and calls it with the property; everything else is here. Workers send
+cells to the controller in the user properties of test reports, so `-n 2` gives the same report as one process.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from harness.running.option_values import seconds, shard, whole
 from harness.running.selection import Selection, Slot, slots, to_build
 from spec.contract import DTYPES
 
-gpu_turns.take_turns()  # before anything asks CUDA
-_PROPERTIES = all_properties()  # imports them, so that they are bound with the rest
+gpu_turns.take_turns()  # before anything uses CUDA
+# Imports the properties, so that their references to library functions are saved before a candidate can replace any.
+_PROPERTIES = all_properties()
 judging.bind()
 
 _CELL = "conformance-cell"
@@ -46,22 +47,22 @@ _KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
 _EXAMPLES = pytest.StashKey[Examples]()
-#: Names of the tests whose cells an earlier run has left.
+#: Names of the tests whose cells are in the report of an earlier run.
 _DONE = pytest.StashKey[frozenset[str]]()
 _DONE_NAME = "conformance-done"
-#: Warnings that say nothing about an implementation, each with who gives it.
+#: Warnings that say nothing about an implementation, each with its source.
 _HARMLESS = (
-    # pytest-benchmark says so whenever pytest-xdist is used; benchmarks are run without it
+    # pytest-benchmark warns so whenever pytest-xdist is used; benchmarks run without pytest-xdist
     ".*Benchmarks are automatically disabled.*",
     # torch.compile of torch 2.11 imports what Python 3.12's torch deprecates
     ".*torch.jit.*:DeprecationWarning",
-    # torch.compile advises TF32 on a GPU that has it, once a process; the suite judges float32 without it
+    # torch.compile recommends TF32 once a process on a GPU that has it; the suite judges float32 without TF32
     "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.*:UserWarning",
-    # Dynamo of torch 2.11 looks at the .grad of what a compiled function is called with, which need not be a leaf
+    # Dynamo of torch 2.11 reads .grad of the arguments of a compiled function, which need not be leaves
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.*:UserWarning",
-    # An autograd thread whose first call is a matrix product says so once, and makes the context that it misses
+    # An autograd thread whose first call is a matrix product warns once, and creates the missing context
     "Attempting to run cuBLAS, but there was no current CUDA context.*:UserWarning",
-    # torch.compile itself triggers this where it meets a torch.autograd.Function
+    # torch.compile itself triggers this for a torch.autograd.Function
     ".*should not be instantiated.*:DeprecationWarning",
 )
 #: Names of the files and folders of tests that judge whatever is selected.
@@ -78,16 +79,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
     )
-    group.addoption("--resume", metavar="FILE", help="judge what that partial report lacks, and complete it")
-    group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that hypothesis draws for a cell")
+    group.addoption("--resume", metavar="FILE", help="judge the missing cells of that partial report, and complete it")
+    group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that Hypothesis draws for a cell")
     group.addoption(
-        "--examples-seed", type=whole(0), metavar="N", help="where it starts; default: another one each run"
+        "--examples-seed", type=whole(0), metavar="N", help="seed of the drawn calls; default: another one each run"
     )
     group.addoption(
         "--isolate",
         choices=("auto", "on", "off"),
         default="auto",
-        help="judge in a process of its own; auto: candidates; off: for a debugger",
+        help="judge in a separate process; auto: only candidates; off: never, for a debugger",
     )
     group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
     group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
@@ -108,7 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
     seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
     config.stash[_EXAMPLES] = Examples(config.getoption("examples"), seed)
     selection = _selection(config)
-    # Told here, an option that cannot be met ends the run with one sentence, and not with one a worker and file.
+    # Checked here, a wrong option ends the run with one sentence; later there would be one for each worker and file.
     if not selection.is_default and not is_worker:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
@@ -122,7 +123,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _record(config: pytest.Config, selection: Selection) -> None:
-    """Have the run written down. What is wrong with its file is told now if the user named one."""
+    """Record the run. If the user named a report file, an error in it is reported now."""
     recorder = Recorder(config, lambda: _begun(config, selection), _cells_of)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not selection.is_default or config.getoption("report") or config.getoption("resume"):
@@ -142,7 +143,7 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what belongs to another shard, and what an earlier run has judged; put first what is large."""
+    """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
@@ -153,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """By now there is a terminal reporter, where there will be one."""
+    """Install the progress bar: from here on the terminal reporter exists."""
     selection = _selection(session.config)
     _announce_builds(session.config, selection)
     progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
@@ -178,7 +179,7 @@ def _announce_builds(config: pytest.Config, selection: Selection) -> None:
 
 
 def selected(config: pytest.Config) -> list[Slot]:
-    """Every place that the command line selects. Raises pytest.UsageError for a name that nothing answers to."""
+    """Every slot that the command line selects. Raises pytest.UsageError for an unknown name."""
     return _slots(_selection(config))
 
 
@@ -191,12 +192,12 @@ def _slots(selection: Selection) -> list[Slot]:
 
 @cache
 def _ids(selection: Selection) -> tuple[str, ...]:
-    """How the names of the tests of cells end."""
+    """The parameter ids of the tests: the ends of their names."""
     return tuple(f"[{slot.id}]" for slot in _slots(selection))
 
 
 def _cells_of(report: pytest.TestReport) -> list[Cell]:
-    """What a test recorded, in this process or in a worker."""
+    """The cells that a test recorded, in this process or in a worker."""
     return [Cell(**json.loads(str(value))) for key, value in report.user_properties if key == _CELL]
 
 
@@ -216,9 +217,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _groups(found: list[Slot]) -> list[str]:
-    """What goes to one worker: an operator in a dtype, whose oracles it then computes once.
+    """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
-    Where there are many workers, a backend's alone, or some of them would have nothing to do.
+    With many workers, also a single backend: otherwise some workers would have no work.
     """
     groups = [f"{slot.operator.name}-{slot.dtype}" for slot in found]
     at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -228,7 +229,7 @@ def _groups(found: list[Slot]) -> list[str]:
 
 
 class Judge:
-    """What a property's test gets: call it with the property."""
+    """The value of the fixture `cell`: call it with the property."""
 
     def __init__(self, slot: Slot, request: pytest.FixtureRequest) -> None:
         self._slot, self._request = slot, request
@@ -238,16 +239,18 @@ class Judge:
         try:
             cell = self._judged(property)
         except pytest.fail.Exception as error:  # pytest-timeout ends a test so
-            why = f"{property.name} was not done in time, so it hangs or this machine is too slow for it: {error}"
+            why = f"{property.name} did not finish in time: it hangs, or this machine is too slow for it: {error}"
             cell = self._slot.cell(property.name, NO_EVIDENCE, why)
         except Exception as error:
-            why = f"the harness itself failed, which is no fault of the candidate: {one_line(error)}"
+            why = f"the harness itself failed; this is not an error of the candidate: {one_line(error)}"
             self._record(self._slot.cell(property.name, NO_EVIDENCE, why))
             raise
         self._record(cell)
         if cell.verdict == FAIL:
             script = cell.figures.get("reproducer")
-            pytest.fail(f"{cell.reason}\n\nThis shows it alone:\n\n{script}" if script else cell.reason, pytrace=False)
+            pytest.fail(
+                f"{cell.reason}\n\nThis script reproduces it:\n\n{script}" if script else cell.reason, pytrace=False
+            )
         if cell.verdict == NO_EVIDENCE:
             pytest.fail(f"no evidence: {cell.reason}", pytrace=False)
         if cell.verdict in (NOT_RUN, DECLARED):
@@ -269,18 +272,18 @@ def cell(slot: Slot, request: pytest.FixtureRequest) -> Judge:
 
 @pytest.fixture(autouse=True)
 def _one_thread_a_worker() -> Iterator[None]:
-    """Workers side by side, each with one thread: small tensors gain nothing from more."""
+    """Give each of several workers one thread: small tensors gain nothing from more."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
     if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
-        torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use
+        torch.cuda.empty_cache()  # frees gigabytes for other workers on this GPU
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """What `-n auto` means: as many as cores and memory allow, where the user's own variable does not say it."""
+    """The number of workers for `-n auto`: as cores and memory allow, unless pytest-xdist's variable sets it."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     devices = _selection(config).devices
@@ -289,6 +292,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Workers draw from the same seed, so that the backends of a run share oracles, and leave out the same tests."""
+    """Give every worker the same seed, so that backends share oracles, and the same list of tests to leave out."""
     node.workerinput[_SEED] = node.config.stash[_EXAMPLES].seed
     node.workerinput[_DONE_NAME] = sorted(node.config.stash[_DONE])

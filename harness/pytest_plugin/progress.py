@@ -1,10 +1,10 @@
-"""A run while it lasts: a bar with counts and the time left, in place of pytest's dots.
+"""The display of a run in progress: a bar with counts and the time left, in place of pytest's dots.
 
-It is there for somebody who watches. Where there is no terminal, under CI, in a worker, and where pytest was asked to
-say more or to capture nothing, pytest's own lines stay as they are. What the run ends with is the same in both cases.
+The bar is shown only on an interactive terminal. Without a terminal, under CI, in a worker, and with pytest's options
+-v or -s, pytest's own lines stay as they are. The final summary is the same in both cases.
 
-Nothing runs beside the tests: the bar is drawn when a test begins or ends, never by a thread of its own, which a
-candidate that is judged in this process could meet.
+There is no extra thread, because it could disturb a candidate that is judged in this process: the bar is drawn when a
+test begins or ends.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from rich.text import Text
 from harness.rendering.tables import MARKS, STYLES
 from harness.report.cell import FAIL, NO_EVIDENCE, Cell
 
-#: Seconds of the run that the time left is estimated from: tests of one property come together, and differ in length.
+#: The time left is estimated from this many seconds of the run: tests of one property are adjacent, and properties
+#: differ in duration.
 _MEMORY = 900.0
 
 
 def wanted(config: pytest.Config, stream: TextIO) -> bool:
-    """Whether somebody watches who has not asked for anything else."""
+    """Whether to show the bar: on an interactive terminal, unless the options ask for pytest's own output."""
     return (
         stream.isatty()
         and not hasattr(config, "workerinput")
@@ -50,7 +51,7 @@ def wanted(config: pytest.Config, stream: TextIO) -> bool:
 
 
 class Bar:
-    """What is drawn: the counts of verdicts so far, cells done and to do, the time left, and what is judged now."""
+    """The bar: counts of verdicts so far, cells done and to do, the time left, and the test that runs now."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._counts: Counter[str] = Counter()
@@ -79,7 +80,7 @@ class Bar:
         self._progress.update(self._task, description=name, refresh=True)
 
     def judged(self, cells: Sequence[Cell]) -> None:
-        """A test ended, with these cells; a bad one is told at once, above the bar."""
+        """A test ended, with these cells; bad ones are printed at once, above the bar."""
         for cell in cells:
             self._counts[cell.verdict] += 1
             if cell.verdict in (FAIL, NO_EVIDENCE):
@@ -93,7 +94,7 @@ class Bar:
         self._progress.update(self._task, advance=1, counts=counts, refresh=True)
 
     def end(self) -> None:
-        """Leave the terminal as it was."""
+        """Remove the bar."""
         self._progress.stop()
 
 
@@ -120,7 +121,7 @@ class Live:
         self._collected(ids)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        if self._bar is None and self._total:  # not before: what comes first would be written into it
+        if self._bar is None and self._total:  # not earlier: pytest's first lines would be written into it
             self._reporter._show_progress_info = False  # so would pytest's percentage
             self._bar = Bar(Console(file=self._reporter._tw._file), self._total)
         if self._bar is not None:
@@ -128,7 +129,7 @@ class Live:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, Any, Any]:
-        """The letter and the word are not written while there is a bar; the category is counted as ever."""
+        """Suppress the letter and the word while there is a bar; the category is still counted."""
         status = yield
         return (status[0], "", "") if self._bar is not None and status else status
 
@@ -146,7 +147,7 @@ class Live:
 def install(
     config: pytest.Config, is_cell: Callable[[str], bool], cells_of: Callable[[pytest.TestReport], list[Cell]]
 ) -> None:
-    """Show the bar in this run, if somebody watches it."""
+    """Show the bar in this run, if `wanted` says so."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and wanted(config, reporter._tw._file):
         config.pluginmanager.register(Live(reporter, is_cell, cells_of), "conformance-progress")

@@ -1,4 +1,4 @@
-"""A test function for each property: what a test file puts into its globals to judge whatever is selected."""
+"""A test function for each property; a test file adds them to its globals to judge the selection."""
 
 from __future__ import annotations
 

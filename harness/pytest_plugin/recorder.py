@@ -1,4 +1,4 @@
-"""The part of the pytest plugin that runs where the user is: it collects cells and has them written down."""
+"""The part of the pytest plugin that runs in the controller: it collects cells and writes the report."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.report.cell import FAIL, Cell
 from harness.report.report import Report
 from harness.running.selection import Slot
 
-#: What ends a process that has no say in it, unless it asks for one.
+#: Signals that end a process by default.
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Recorder:
-    """From pytest's hooks to the record. `begin` starts it and gives all places of the run; it may raise UsageError."""
+    """From pytest's hooks to the record. `begin` starts it and returns all slots of the run; may raise UsageError."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Recorder:
 
     @property
     def record(self) -> Record:
-        """The record, begun when it is first asked for."""
+        """The record; the first use begins it."""
         return self._begun[0]
 
     @pytest.hookimpl(trylast=True)
@@ -67,7 +67,7 @@ class Recorder:
         name = names.of_node(report.nodeid)
         if report.when == "call":
             cells = self._cells_of(report)
-        elif str(report.when) == "???":  # xdist says so of a worker that died
+        elif str(report.when) == "???":  # xdist's word for a worker that died
             cells = self._of_a_crash(name)
         else:
             return
@@ -113,7 +113,7 @@ class Recorder:
 
 
 def _end_like_an_interrupt(config: pytest.Config) -> None:
-    """Have a run that is told to end write its report first, as on Ctrl-C. A signal that is ignored stays so."""
+    """Write the report before a signal ends the run, as on Ctrl-C. A signal that is ignored stays ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         raise KeyboardInterrupt(signal.Signals(number).name)

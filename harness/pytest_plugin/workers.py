@@ -1,4 +1,4 @@
-"""How many workers of pytest-xdist share a machine: what `-n auto` means here."""
+"""How many workers of pytest-xdist share a machine: the meaning of `-n auto` here."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 
 import torch
 
-#: Bytes of the machine's memory, and of a GPU's, that a worker has to itself: it holds oracles and what is compared
-#: with them, and on a GPU its own context, libraries, workspaces and captured graphs.
+#: Bytes of host memory, and of GPU memory, for one worker. On the host it holds oracles and the results compared with
+#: them; on a GPU also its context, libraries, workspaces and captured graphs.
 HOST_BYTES, GPU_BYTES = 4 * 2**30, 8 * 2**30
 
 
 def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
-    """A worker for each core, as far as the memory goes; at least one.
+    """One worker for each core, limited by memory; at least one.
 
-    `gpu_bytes` are those of all GPUs, None where none is asked for.
+    `gpu_bytes` is the memory of all GPUs, None where no GPU is used.
 
     >>> count(16, 128 * 2**30, None)
     16
@@ -28,7 +28,7 @@ def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
 
 
 def of_this_machine(on_gpus: bool) -> int:
-    """`count` of what this process may use."""
+    """`count` for the cores and the memory that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     host_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if not on_gpus or not torch.cuda.is_available():

@@ -1,1 +1,1 @@
-"""What is drawn from a report: a page, Markdown, JUnit XML, a badge. Each from the record and from nothing else."""
+"""What is drawn from a report, and from nothing else: a page, Markdown, JUnit XML, a badge."""

@@ -1,4 +1,4 @@
-"""A report as a badge: what https://shields.io/badges/endpoint-badge reads."""
+"""A report as a badge, in the format of https://shields.io/badges/endpoint-badge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COLOURS = {PASS: "brightgreen", FAIL: "red", NO_EVIDENCE: "yellow", NOT_RUN: "l
 
 
 def badge(report: Report, label: str = "conformance") -> dict[str, Any]:
-    """The outcome, and how many cells were not tested: a badge says that too."""
+    """The outcome, and the number of cells that were not tested."""
     verdict, sentence = facts.outcome(report)
     untested = sum(cell.verdict in UNTESTED for cell in report.cells)
     message = f"{report.count(PASS)} pass" if verdict == PASS else sentence

@@ -1,7 +1,7 @@
-"""What pictures are made with: SVG by matplotlib, in the colours of the page, small enough for a phone.
+"""Tools for pictures: SVG by matplotlib, in the colours of the page, small enough for a phone.
 
-Nothing that a candidate chose goes through matplotlib: names are put in afterwards, escaped, in place of marks that
-stand for them.
+Names that a candidate chose never pass through matplotlib: it draws placeholders, which are replaced by the escaped
+names afterwards.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-#: Bytes of SVG in one page. A report of 20,000 cells has more places than anybody looks at.
+#: The most bytes of SVG in one page. A report of 20,000 cells has more charts than anybody looks at.
 BUDGET = 1_200_000
 _DPI = 72.0
 _WIDTH, _LEFT, _RIGHT = 400.0, 138.0, 14.0
 _LABEL = 22
-#: Colours that mean "ask the page": matplotlib knows no variables.
+#: Placeholder colours, replaced by the page's CSS variables, which matplotlib does not know.
 INK, MUTED, GRID, ALARM = "#000001", "#000002", "#000003", "#000004"
 SERIES = tuple(f"#00001{number}" for number in range(6))
 _VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--line", ALARM: "--fail"} | {
@@ -53,29 +53,29 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture, and what it is of."""
+    """One picture, with its title and legend."""
 
     operator: str
     device: str
     dtype: str
     svg: str
     summary: str
-    #: (name, series, marker) of what is drawn, where the picture has a legend.
+    #: (name, series, marker) of each line, if the picture has a legend.
     legend: tuple[tuple[str, int, str], ...] = ()
-    #: What it is of besides.
+    #: The rest of the title.
     title: str = ""
 
 
 @dataclass(frozen=True)
 class Charts:
-    """The pictures of one kind, and how many places were left out to keep the page small."""
+    """The pictures of one kind, and how many were left out to keep the page small."""
 
     drawn: tuple[Chart, ...]
     left_out: int
 
 
 def within(budget: int, tasks: Iterable[Callable[[], Chart | None]]) -> Charts:
-    """The pictures that these make, until they take `budget` bytes; the rest is counted. None is no picture."""
+    """The pictures of these tasks, up to `budget` bytes; the others are counted. None means no picture."""
     drawn: list[Chart] = []
     left_out, size = 0, 0
     for task in tasks:
@@ -106,7 +106,7 @@ def canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
 
 
 def mark(number: int) -> str:
-    """What stands for the name of that number until it is put in."""
+    """The placeholder for the name of that number."""
     return f"@{number}@"
 
 
@@ -125,7 +125,7 @@ def svg(figure: Figure, salt: str, names: Sequence[str]) -> str:
     return re.sub(r"@(\d+)@", lambda mark: html.escape(short[int(mark[1])]), text)
 
 
-#: What a picture inside a page does not need: it has the page's font, and no other fragment refers to its parts.
+#: Parts that a picture inside a page does not need: it uses the page's font, and nothing refers to its parts.
 _PRUNED = (
     (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", ""),
     (r"\s+id=\"(?!p[\da-f]{10}|m[\da-f]{10})[^\"]*\"", ""),

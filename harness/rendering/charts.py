@@ -1,4 +1,4 @@
-"""Accuracy in pictures. A chart is for one operator, device and dtype."""
+"""Charts of accuracy. A chart is for one operator, device and dtype."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from harness.report.cell import AXES, FAIL, Cell
 from harness.report.histogram import BINS
 from harness.report.report import Report
 
-#: A row with more marks than this is drawn as its range, quartiles and worst.
+#: A row with more marks than this is drawn as its range, quartiles and worst mark.
 CROWDED = 60
 _STEPS = (1, 10, 100, 1000)
 
 
 def accuracy(report: Report, budget: int = BUDGET // 3) -> Charts:
-    """How much of its allowance each cell used: a row a backend, a mark a property."""
+    """How much of its allowance each cell used: one row for each backend, one mark for each property."""
     return within(budget, (partial(_accuracy, report, *place) for place in _places(report, report.cells)))
 
 
 def ulps(report: Report, budget: int = BUDGET // 3) -> Charts:
-    """How many units in the last place elements were off: a row a backend, outputs above its line, gradients below."""
+    """Errors in units in the last place: one row for each backend, with outputs above its line, gradients below."""
     counted = [cell for cell in report.cells if cell.property in _COUNTED and figures.ulps(cell)]
     return within(budget, (partial(_ulps, report, *place) for place in _places(report, counted)))
 
 
 def drift(report: Report, budget: int = BUDGET // 3) -> Charts:
-    """The error of a state that feeds itself, in units of what is allowed after so many steps."""
+    """The error of a recurrent state, in units of the allowance after that many steps."""
     with_points = [cell for cell in report.cells if figures.drift(cell)]
     return within(budget, (partial(_drift, report, *place) for place in _places(report, with_points)))
 
@@ -104,7 +104,7 @@ def _row(axes: Axes, row: int, marks: list[tuple[float, bool, str]]) -> None:
     axes.plot(beyond, [row] * len(beyond), "X", color=ALARM, markersize=7, markeredgewidth=0)
 
 
-#: Where outputs and gradients are counted. Both properties have counts of outputs: they are of the same calls.
+#: The properties that count outputs and gradients. Both count the outputs of the same calls.
 _COUNTED = {"forward-parity": "outputs", "vjp-parity": "gradients"}
 
 
@@ -128,7 +128,7 @@ def _ulps(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Cha
         axes.set_yticks(range(len(names)), [mark(row) for row in range(len(names))])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(0, BINS)
-        # At the right end of its bin: «at most so many».
+        # At the right end of its bin: «at most this many».
         axes.set_xticks([1, 2, 4, 6, 8, 10, 12], ["½", "1", "4", "16", "64", "256", "1024"])
         axes.set_xlabel("error in units in the last place, at most")
         axes.grid(axis="x")
@@ -141,14 +141,14 @@ _KINDS = (("outputs, upwards", 0, "s"), ("gradients, downwards", 1, "s"))
 
 
 def _within_half(rows: dict[str, dict[str, list[int]]]) -> str:
-    """What part of all elements is as near as can be, of the backend that has the least of them so near."""
+    """The share of elements within half a unit, for the backend with the smallest share."""
     parts = {}
     for name, kinds in rows.items():
         total = sum(map(sum, kinds.values()))
         if total:
             parts[name] = sum(counts[0] for counts in kinds.values()) / total
     least = min(parts, key=lambda name: parts[name])
-    share = math.floor(1000 * parts[least]) / 10  # downwards: 100% is all of them
+    share = math.floor(1000 * parts[least]) / 10  # rounded down, so that 100% means all of them
     return f"Within half a unit: {share:g}% of the elements of {least}, and no less of the others."
 
 

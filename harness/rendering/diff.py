@@ -14,7 +14,7 @@ from harness.report import figures
 from harness.report.cell import Cell
 from harness.report.difference import Change, Difference
 
-#: (title, cell, what it was, what it is) of one line.
+#: (cell, verdict before, verdict after, reason) of one line.
 _Line = tuple[Cell, str, str, str]
 
 

@@ -1,8 +1,8 @@
-"""What every rendering says of a report: its outcome in a sentence, how much of an allowance was used, what is missing.
+"""Facts for every rendering: the outcome of a report in a sentence, used allowances, and what is missing.
 
-A report is as much about what was not tested as about what was. Three kinds of it are told apart: cells that came to
-no test (`declared`, `not-run`, `no-evidence`), each with its reason; places that have no cell though others like them
-do; and what the suite knows but nobody asked for in this run.
+Untested cells are as prominent as tested ones. There are three kinds: cells that were not tested (`declared`,
+`not-run`, `no-evidence`), each with its reason; combinations without a cell; and names that the suite knows but that
+this run did not select.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _NAMED = 12
 
 @dataclass(frozen=True)
 class Gap:
-    """Cells that share the reason for which they were not tested; where `form` is not "", only in that form of the
-    operator, and the cells pass in others."""
+    """Cells that were not tested for the same reason. If `form` is not "", only that form of the operator was left out,
+    and the cells pass in others."""
 
     verdict: str
     reason: str
@@ -31,12 +31,12 @@ class Gap:
     form: str = ""
 
     def names(self, axis: str) -> list[str]:
-        """The operators, backends, ... that it is about."""
+        """The operators, backends, ... of its cells."""
         return list(dict.fromkeys(str(getattr(cell, axis)) for cell in self.cells))
 
 
 def outcome(report: Report) -> tuple[str, str]:
-    """(the verdict that stands for the run, a sentence). Nothing but passes and declared cells makes a pass."""
+    """(the verdict of the run, a sentence). The run passes if all tested cells pass and nothing is missing."""
     counts = {verdict: report.count(verdict) for verdict in _WORDS}
     tested = counts[PASS] + counts[FAIL]
     if counts[FAIL]:
@@ -61,7 +61,7 @@ def counted(report: Report) -> str:
 
 
 def judged(report: Report) -> str:
-    """Who was judged, by name: `aten-cpp, my_lltm`; "" without cells."""
+    """The judged backends by name: `aten-cpp, my_lltm`; "" without cells."""
     names = axis(report, "backend")
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
@@ -84,12 +84,12 @@ def commit(report: Report) -> str:
 
 
 def share_words(share: float) -> str:
-    """`44%`, and for what is beyond, `342 times`."""
+    """`44%`, and for large shares `342 times`."""
     return f"{100 * share:.0f}%" if share < 9.995 else f"{share:.3g} times"
 
 
 def failures(cells: Iterable[Cell]) -> list[Cell]:
-    """Failed cells, those first that can be run again alone, and plain disagreement before all else."""
+    """Failed cells: those with a reproducer first, and among these, and among the rest, wrong values first."""
     plain = ("forward-parity", "vjp-parity")
 
     def rank(cell: Cell) -> tuple[bool, int, tuple[str, ...]]:
@@ -100,7 +100,7 @@ def failures(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def gaps(cells: Iterable[Cell]) -> list[Gap]:
-    """What came to no test, grouped by verdict, form and reason."""
+    """The cells that were not tested, grouped by verdict, form and reason."""
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         if cell.verdict in UNTESTED:
@@ -112,7 +112,7 @@ def gaps(cells: Iterable[Cell]) -> list[Gap]:
 
 
 def never_asked(report: Report) -> dict[str, list[str]]:
-    """What the suite knew and the report has no cell of, by axis."""
+    """Names that the suite knew and that no cell of the report has, by axis."""
     found = {}
     for name in AXES:
         there = {getattr(cell, name) for cell in report.cells}
@@ -123,7 +123,7 @@ def never_asked(report: Report) -> dict[str, list[str]]:
 
 
 def holes(cells: Sequence[Cell]) -> int:
-    """How many combinations of what the report names have no cell."""
+    """How many combinations of the report's own names have no cell."""
     places = {cell.key[:4] for cell in cells}
     properties = {(cell.operator, cell.property) for cell in cells}
     expected = sum(operator == where[0] for where, (operator, _) in product(places, properties))

@@ -1,11 +1,11 @@
-"""One HTML file that holds a whole report: it needs no network and no other file.
+"""One HTML file with a whole report: it needs no network and no other file.
 
-The cells travel as compressed JSON and are drawn when they are looked at: a report of 20,000 opens at once. Text
-of a report is never markup: Jinja escapes what stands in the page, the scripts in `page/` make text nodes and nothing
-else, and the page's own policy runs no script but the one whose digest it names.
+The cells are stored as compressed JSON and drawn only when shown, so that a report of 20,000 cells opens at once. Text
+of a report never becomes markup: Jinja escapes what it writes, the scripts in `page/` create text nodes only, and the
+page's security policy allows one script, by its digest.
 
-A page is a list of sections (`page/report.html.j2`), each drawn from the cells by a script or written by Jinja.
-Cells of another kind, such as timings, get a section of their own there and leave the others alone.
+A page is a list of sections (`page/report.html.j2`), each drawn from the cells by a script or written by Jinja. A new
+kind of data, such as timings, gets its own section.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from harness.report import figures
 from harness.report.cell import FAIL, PASS, UNTESTED
 from harness.report.report import Report
 
-#: In the order in which they are joined: each is a part of one script, and uses what stands before it.
+#: The parts of the page's script in order: each uses only parts before it.
 _SCRIPTS = ("data", "elements", "filter", "evidence", "matrix", "lists", "views", "main")
 _STYLES = ("theme", "layout", "parts", "print")
-#: Facts of the environment by subject. Whatever else a record has follows under its own name.
+#: Facts of the environment by subject. All others follow under their own names.
 _SUBJECTS = {
     "Machine": ("gpu", "gpus", "architecture", "driver", "cpu", "threads", "system"),
     "Software": ("torch", "torch_git", "cuda", "cudnn", "python"),
@@ -50,7 +50,7 @@ _NAMES = {
 
 
 def page(report: Report, bench: dict[str, Any] | None = None) -> str:
-    """The report as a page; with a bench record (see `harness.bench.record.read`) what the backends cost too."""
+    """The report as a page; with a bench record (see `harness.bench.record.read`) also the cost of the backends."""
     cells = ordered(report)
     verdict, sentence = facts.outcome(report)
     script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
@@ -86,7 +86,7 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
 
 
 def _speed(report: Report, bench: dict[str, Any]) -> dict[str, Any]:
-    """What the template needs of a bench record, which may be of another machine than the report."""
+    """The template's data from a bench record, which may be from another machine than the report."""
     timed = Report(bench["environment"], True, ())
     reasons: dict[str, list[str]] = {}
     for lacking in bench["missing"]:
@@ -104,7 +104,7 @@ def _speed(report: Report, bench: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figures(charts: Charts) -> dict[str, Any]:
-    """What the template needs of the pictures. They are made of escaped text, see `harness.rendering.canvas`."""
+    """The template's data for the pictures. Their text is escaped, see `harness.rendering.canvas`."""
     legend = dict.fromkeys(entry for chart in charts.drawn for entry in chart.legend)
     return {
         "drawn": [{**vars(chart), "svg": Markup(chart.svg)} for chart in charts.drawn],
@@ -114,7 +114,7 @@ def _figures(charts: Charts) -> dict[str, Any]:
 
 
 def _facts(environment: dict[str, Any]) -> dict[str, list[tuple[str, list[tuple[str, str]]]]]:
-    """Subject -> (fact, [(part of it, its value)]). What was not recorded and what could not be found out differ."""
+    """Subject -> (fact, [(part of it, its value)]). "Not recorded" and "could not be found out" are distinct values."""
     named = {name for names in _SUBJECTS.values() for name in names}
     subjects = {**_SUBJECTS, "Other": tuple(name for name in environment if name not in named)}
     return {

@@ -1,7 +1,7 @@
-"""A report as JUnit XML, which every CI system can show: a test case a cell.
+"""A report as JUnit XML, which every CI system can show: one test case for each cell.
 
-What is no evidence is an error there and not a pass; `declared` and `not-run` are skipped, with their reasons. A run
-that did not come to its end has one more case, an error, so that a part of it never looks like the whole.
+`no-evidence` becomes an error, not a pass; `declared` and `not-run` are skipped, with their reasons. A partial report
+has one more case, an error, so that it never looks complete.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import Report
 
 _ELEMENTS = {FAIL: "failure", NO_EVIDENCE: "error", DECLARED: "skipped", NOT_RUN: "skipped"}
-#: XML 1.0 has no place for these, not even escaped.
+#: Characters that XML 1.0 forbids, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def clean(text: str) -> str:
-    """Text that XML can hold."""
+    """The text without characters that XML forbids."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
@@ -65,4 +65,4 @@ def _case(suite: ElementTree.Element, name: str, cell: Cell) -> None:
     message = clean(f"{cell.verdict}: {cell.reason.splitlines()[0]}")
     inner = ElementTree.SubElement(case, element, message=message, type=cell.verdict)
     script = cell.figures.get("reproducer")
-    inner.text = clean(cell.reason + (f"\n\nThis shows it alone:\n\n{script}" if isinstance(script, str) else ""))
+    inner.text = clean(cell.reason + (f"\n\nThis script reproduces it:\n\n{script}" if isinstance(script, str) else ""))

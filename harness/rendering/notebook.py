@@ -7,7 +7,7 @@ from harness.report.report import Report
 
 
 class NotebookReport(Report):
-    """A report; IPython asks it for Markdown."""
+    """A report; IPython displays its Markdown."""
 
     def _repr_markdown_(self) -> str:
         return summary.markdown(self)

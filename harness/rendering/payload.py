@@ -1,4 +1,4 @@
-"""What the page of a report carries for its script: the cells as JSON, compressed with gzip, as base64.
+"""The data of a report's page for its script: the cells as JSON, compressed with gzip, as base64.
 
 `page/data.js` decompresses it with the browser's own DecompressionStream.
 """
@@ -26,7 +26,7 @@ def ordered(report: Report) -> list[Cell]:
 
 
 def payload(report: Report, cells: Sequence[Cell]) -> dict[str, Any]:
-    """The cells as they come, with what the page needs to name, count and sort them."""
+    """The cells in order, with the names, counts and orders that the page needs."""
     place = {cell.key: number for number, cell in enumerate(cells)}
     known = {found.name: found for found in report.suite.properties}
     return {
@@ -44,11 +44,11 @@ def payload(report: Report, cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def packed(report: Report, cells: Sequence[Cell]) -> str:
-    """The payload as the page carries it; the same report gives the same text."""
+    """The payload as text; the same report gives the same text."""
     text = json.dumps(payload(report, cells), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 def _share(value: float | None) -> float | None:
-    """JSON has no infinity: an error without bound is the largest number there is."""
+    """JSON has no infinity: an infinite error becomes the largest float."""
     return None if value is None else float(f"{min(value, 1e300):.4g}")

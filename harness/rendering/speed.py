@@ -1,7 +1,7 @@
-"""Speed in pictures, drawn from a bench record: ratios with their intervals, the roofline, and time against size.
+"""Charts of speed, drawn from a bench record: ratios with their intervals, the roofline, and time against size.
 
-Backends are drawn in the `order` that is given, which is the suite's. A picture is for one operator, device, dtype,
-clock and number of threads: only what was timed together is compared.
+Backends are drawn in the given `order`, which is the suite's. A picture is for one operator, device, dtype, clock and
+number of threads: only rows that were timed together are compared.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _Draw = Callable[[dict[str, Any], Sequence[str], Where, list[Row]], Chart | None
 
 
 def ratios(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
-    """How many times as fast as the reference each backend is, with the 95% interval: a bar a phase."""
+    """How many times as fast as the reference each backend is, with the 95% interval: one bar for each phase."""
     return _each(record, order, _ratios)
 
 
 def roofline(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
-    """Operations a second against operations a byte, under what this machine can copy and multiply."""
+    """Operations per second against operations per byte, below the machine's rates of copies and products."""
     return _each(record, order, _roofline)
 
 
 def times(record: dict[str, Any], order: Sequence[str] = ()) -> Charts:
-    """Seconds of forward and backward together against the bytes that they move at the least."""
+    """Seconds of forward and backward together against the bytes that they must move at least."""
     return _each(record, order, _times)
 
 
@@ -78,7 +78,7 @@ def _salt(kind: str, where: Where) -> str:
 
 
 def _backends(rows: Sequence[Row], order: Sequence[str]) -> list[str]:
-    """Those that `order` names first and in its order, then what else was timed."""
+    """The backends of `order` first, in its order, then all others."""
     there = list(dict.fromkeys(row["backend"] for row in rows))
     first = [name for name in order if name in there]
     return first + [name for name in there if name not in first]
@@ -142,7 +142,7 @@ def _factors(axes: Axes, found: Sequence[dict[str, float]]) -> None:
 
 
 def _ceiling(record: dict[str, Any], where: Where) -> tuple[float, float] | None:
-    """(operations a second of a matrix product, bytes a second of the largest copy) of the same run."""
+    """(operations per second of a matrix product, bytes per second of the largest copy) of the same run."""
     for ceiling in record["ceilings"]:
         if (ceiling["device"], ceiling["dtype"], ceiling["threads"]) == (where[1], where[2], where[4]):
             return ceiling["flops_per_second"], max(ceiling["copies"], key=lambda copy: copy[0])[1]
@@ -218,7 +218,7 @@ def _times(record: dict[str, Any], order: Sequence[str], where: Where, rows: lis
 
 
 def _decades(axes: Axes) -> None:
-    """Powers of ten as text: matplotlib's own labels are made of parts that this page's font does not place."""
+    """Powers of ten as text: matplotlib's own labels consist of parts whose positions do not fit this page's font."""
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
         powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
         shown = list(powers[:: 1 + len(powers) // 6])

@@ -1,8 +1,8 @@
-"""A report as Markdown: what is pasted into a pull request, or appended to the step summary of a workflow.
+"""A report as Markdown, for a pull request or the step summary of a workflow.
 
-Failures come first, each with its reproducer folded away; what was not tested has a section of its own. A pull
-request's comment holds 65,536 characters, so that failures are told more and more briefly beyond `ROOM`, and counted
-where even a line each is too much. Names and reasons are a candidate's words: none of them becomes markup.
+Failures come first, each with its folded reproducer; untested cells have their own section. A comment on a pull
+request holds 65,536 characters: failures beyond `ROOM` get one line each, and those beyond that are only counted.
+Names and reasons come from a candidate: none of them becomes markup.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.rendering.tables import plain
 from harness.report.cell import NO_EVIDENCE, Cell
 from harness.report.report import Report
 
-#: Characters that the failures may take.
+#: The most characters for failures.
 ROOM = 40_000
 _MOST_GAPS = 40
 
@@ -56,12 +56,12 @@ def _failures(report: Report) -> Iterator[str]:
     yield f"### Failures\n\n{len(bad)} cells failed or have no evidence."
     room = ROOM
     for number, cell in enumerate(bad):
-        told = _failure(cell)
-        if len(told) > room:
+        text = _failure(cell)
+        if len(text) > room:
             yield from _briefly(bad[number:], room)
             return
-        room -= len(told)
-        yield told
+        room -= len(text)
+        yield text
 
 
 def _who(cell: Cell) -> str:
@@ -71,7 +71,7 @@ def _who(cell: Cell) -> str:
 def _failure(cell: Cell) -> str:
     parts = [f"<details><summary>{tables.MARKS[cell.verdict]} <b>{_who(cell)}</b></summary>", block(cell.reason)]
     if isinstance(cell.figures.get("reproducer"), str):
-        parts.append("This shows it alone:\n\n" + block(cell.figures["reproducer"], "python"))
+        parts.append("This script reproduces it:\n\n" + block(cell.figures["reproducer"], "python"))
     return "\n\n".join([*parts, "</details>"])
 
 
@@ -81,7 +81,7 @@ def _briefly(cells: Sequence[Cell], room: int) -> Iterator[str]:
         line = f"- {tables.MARKS[cell.verdict]} {_who(cell)}: {plain(cell.reason.splitlines()[0][:200])}"
         room -= len(line) + 1
         if room < 0:
-            lines.append(f"- and {len(cells) - number} more, which are in the JSON report")
+            lines.append(f"- and {len(cells) - number} more, see the JSON report")
             break
         lines.append(line)
     yield "\n".join(lines)
@@ -99,9 +99,9 @@ def _gaps(report: Report) -> Iterator[str]:
         which = f"{len(gap.cells)} {gap.verdict}" + (f" in the form {plain(gap.form)}" if gap.form else "")
         lines.append(f"- {tables.MARKS[gap.verdict]} {which}: {reason} ({plain(what)})")
     if len(found) > _MOST_GAPS:
-        lines.append(f"- and {len(found) - _MOST_GAPS} more reasons, which are in the JSON report")
-    lines += [f"- never asked in this run: {axis} {plain(', '.join(names))}" for axis, names in missing.items()]
+        lines.append(f"- and {len(found) - _MOST_GAPS} more reasons, see the JSON report")
+    lines += [f"- not selected in this run: {axis} {plain(', '.join(names))}" for axis, names in missing.items()]
     holes = facts.holes(report.cells)
     if holes:
-        lines.append(f"- {holes} combinations of what this report names have no cell")
+        lines.append(f"- {holes} combinations of this report's names have no cell")
     yield "\n".join(lines)

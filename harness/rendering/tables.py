@@ -21,18 +21,18 @@ EVERYTHING = "conformance"
 
 
 def console(stream: TextIO) -> Console:
-    """A log has no width of its own; a table that is cut at 80 columns could not be read there."""
+    """A console; for a log, which has no width, it is wide enough that no table is cut."""
     return Console(file=stream, width=None if stream.isatty() else 140)
 
 
 def worst(cells: Iterable[Cell]) -> str:
-    """The verdict that stands for several cells: the worst of those that ran, `not-run` if none did."""
+    """The verdict of several cells: the worst of those that ran, `not-run` if none did."""
     verdicts = {cell.verdict for cell in cells}
     return next(verdict for verdict in WORST_FIRST if verdict in verdicts)
 
 
 def _summary(cells: list[Cell]) -> str:
-    """`✓ 4` or `✓ 1 - 3`: how many dtypes came to which verdict."""
+    """`✓ 4` or `✓ 1 - 3`: the number of dtypes for each verdict."""
     counts = [(MARKS[v], sum(cell.verdict == v for cell in cells)) for v in MARKS]
     return " ".join(f"{mark} {count}" for mark, count in counts if count)
 
@@ -68,7 +68,7 @@ def selected(report: Report, view: str) -> list[Cell]:
 
 
 def print_report(report: Report, console: Console, view: str = EVERYTHING) -> None:
-    """Backend by property, then every failure and every reason for what is not a pass."""
+    """Backend by property, then every failure and every reason for a verdict other than pass."""
     cells = selected(report, view)
     machine = report.environment
     where = f"torch {machine['torch']}, {machine['gpu'] or machine['cpu']}"
@@ -114,7 +114,7 @@ def _table(cells: list[Cell]) -> Table:
 
 
 def _who(cells: list[Cell]) -> str:
-    """`gradcheck of lltm: aten-cpp, cuda-accessor on cpu (float32, float16)`, shortened where it is long."""
+    """`gradcheck of lltm: aten-cpp, cuda-accessor on cpu (float32, float16)`, with long lists shortened."""
 
     def joined(values: Iterable[str]) -> str:
         names = list(dict.fromkeys(values))
@@ -127,7 +127,7 @@ def _who(cells: list[Cell]) -> str:
 
 
 def plain(text: str) -> str:
-    """Text on one line that Markdown and HTML leave as it is, whatever a candidate is called."""
+    """Text on one line, escaped so that neither Markdown nor HTML interprets it."""
     line = " ".join(text.split())
     return re.sub(r"[\\`*{}\[\]<>#!|~&@$]|(?<![^\W_])_|_(?![^\W_])", lambda found: f"&#{ord(found[0])};", line)
 
@@ -143,7 +143,7 @@ def insert(table: str, document: str, name: str) -> str:
 
 
 def markdown(report: Report, view: str = EVERYTHING) -> str:
-    """The tables alone, as the README shows them: of several operators, all of them first, then each by property."""
+    """The tables alone, for a document: with several operators first a table of all, then one for each by property."""
     cells = selected(report, view)
     machine = report.environment
     lines = [

@@ -8,7 +8,7 @@ from typing import Any
 
 PASS, FAIL, DECLARED, NO_EVIDENCE, NOT_RUN = VERDICTS = ("pass", "fail", "declared", "no-evidence", "not-run")
 
-#: Where one word must stand for several cells, the first of these that occurs.
+#: The verdict of several cells is the first of these that occurs among them.
 WORST_FIRST = (FAIL, NO_EVIDENCE, DECLARED, PASS, NOT_RUN)
 
 #: The verdicts of cells that were not tested.

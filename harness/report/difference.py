@@ -1,7 +1,7 @@
-"""Two reports, cell by cell: what got better, what got worse, what appeared and what vanished.
+"""Two reports, cell by cell: which cells got better, got worse, appeared or vanished.
 
-From best to worst, a verdict is `pass`, `declared`, `not-run`, `no-evidence`, `fail`. A pass that is no longer asked
-for is worse: evidence is gone. What was not run and now fails is worse too, though nothing broke: somebody must look.
+From best to worst, a verdict is `pass`, `declared`, `not-run`, `no-evidence`, `fail`. A pass that is now
+`not-run` is worse: evidence is gone. A cell that was not run and now fails is worse too: somebody must look at it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.report import Report
 
 BEST_FIRST = (PASS, DECLARED, NOT_RUN, NO_EVIDENCE, FAIL)
-#: A change of the tightest fit that is told, in units of the allowance. Calls are drawn afresh in each run.
+#: Smaller changes of the largest error, in units of the allowance, are not listed: each run draws new calls.
 NOTABLE = 0.25
 #: Facts that differ between any two runs.
 _ALWAYS = ("time",)
@@ -30,14 +30,14 @@ class Change:
 
     @property
     def cell(self) -> Cell:
-        """What it is about."""
+        """The cell after the change, or the vanished one."""
         return self.after
 
 
 @dataclass(frozen=True)
 class Difference:
-    """All that changed from one report to another. `otherwise` fails as before, but for another reason; `fits` hold
-    as before, but use notably more or less of their allowance."""
+    """All changes from one report to another. Cells in `otherwise` fail as before, but for another reason; cells in
+    `fits` pass as before, but use notably more or less of their allowance."""
 
     worse: tuple[Change, ...]
     vanished: tuple[Cell, ...]
@@ -77,7 +77,7 @@ def difference(before: Report, after: Report) -> Difference:
 
 
 def _tighter(change: Change) -> float:
-    """How much more of the allowance is used than before."""
+    """The increase of the used part of the allowance."""
     one, other = figures.used(change.before), figures.used(change.after)
     return 0.0 if one is None or other is None else other - one
 

@@ -1,4 +1,4 @@
-"""What the figures of a cell say, read with care: a candidate may have chosen the words in them."""
+"""The figures of a cell. They are read with care: a candidate may have chosen their names and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.report.cell import Cell
 
 
 def used(cell: Cell) -> float | None:
-    """The error of a cell in units of its allowance: 1 is all of it. None where nothing was measured so."""
+    """The error of a cell in units of its allowance: 1 is all of it. None where no such error was measured."""
     worst = cell.figures.get("worst")
     if isinstance(worst, dict):
         return _positive(_number(worst.get("used")))
@@ -59,6 +59,6 @@ def _positive(value: float) -> float | None:
 
 
 def unasked(cell: Cell) -> dict[str, str]:
-    """Forms of the operator in which a cell that passes was not asked, with the reasons."""
+    """Forms of the operator that a passing cell did not test, with the reasons."""
     found = cell.figures.get("not asked of")
     return {str(form): str(why) for form, why in found.items()} if isinstance(found, dict) else {}

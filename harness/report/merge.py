@@ -1,7 +1,7 @@
-"""Reports of one run's shards, or of several runs, made into one report, which hides no failure and no gap.
+"""Merge reports of one run's shards, or of several runs, into one that hides no failure and no missing cell.
 
-Where two reports speak of the same cell, the wrong one of two verdicts might be believed: a run that is repeated until
-it passes would pass. So cells of two reports may meet only if they agree, or if one of them was not run.
+Two reports may hold the same cell only if the verdicts agree or one of them is `not-run`. Otherwise a run that is
+repeated until it passes would count as a pass.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Named = tuple[str, Report]
 
 
 def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
-    """One report of these; `complete` only if every shard is there and came to its end.
+    """One report of these; `complete` only if every shard is there and finished.
 
-    `any_cpu` lets shards of machines with different processors stand in one report, which then names all of them.
-    Raises UsageError for reports that do not belong together or that contradict each other.
+    `any_cpu` allows shards from machines with different processors; the merged report then names all of them.
+    Raises UsageError for reports that cannot be merged or that contradict each other.
     """
     for (first, one), (second, other) in combinations(named, 2):
         _alike(first, one, second, other, any_cpu)
@@ -59,17 +59,17 @@ def _alike(first: str, one: Report, second: str, other: Report, any_cpu: bool) -
         raise UsageError(f"{first} and {second} cannot be merged: the one is {said[0]}, the other {said[1]}")
     if plans[0].digest != plans[1].digest:
         raise UsageError(
-            f"{first} and {second} cannot be merged: they are shards of different runs; give each the same options"
+            f"{first} and {second} cannot be merged: they are shards of different runs; run each with the same options"
         )
     twice = sorted(set(plans[0].begun) & set(plans[1].begun))
     if twice:
         raise UsageError(
-            f"{first} and {second} cannot be merged: both have shard {numbers(twice)}, and which is right is not known"
+            f"{first} and {second} cannot be merged: both have shard {numbers(twice)}, and either may be right"
         )
 
 
 def _agree(first: str, one: Report, second: str, other: Report) -> None:
-    """Raise UsageError if a cell has two verdicts that both claim something."""
+    """Raise UsageError if a cell has two different verdicts, neither of them `not-run`."""
     there = {cell.key: cell for cell in one.cells}
     wrong = [
         (there[cell.key], cell) for cell in other.cells if cell.key in there and _contradict(there[cell.key], cell)
@@ -79,7 +79,7 @@ def _agree(first: str, one: Report, second: str, other: Report) -> None:
         more = f" (and {len(wrong) - 1} more cells)" if len(wrong) > 1 else ""
         raise UsageError(
             f"{first} and {second} contradict each other: {'/'.join(was.key)} is {was.verdict} in the one and "
-            f"{now.verdict} in the other{more}; judge again what is in doubt"
+            f"{now.verdict} in the other{more}; judge these cells again"
         )
 
 
@@ -96,7 +96,7 @@ def _joined(plans: Sequence[RunPlan]) -> RunPlan:
 
 
 def _environment(reports: Sequence[Report]) -> dict[str, Any]:
-    """The first one's; its processor stands for all where they are alike."""
+    """The first report's; if the processors differ, `cpu` names all of them."""
     cpus = dict.fromkeys(str(report.environment.get("cpu")) for report in reports)
     first = reports[0].environment
     return first if len(cpus) == 1 else {**first, "cpu": " | ".join(cpus)}

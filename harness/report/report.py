@@ -1,4 +1,4 @@
-"""The report of a run: one JSON file, one row a cell. Every table is drawn from it and from nothing else."""
+"""The report of a run: one JSON file, one row for each cell. Every table is drawn from it alone."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from harness.report.suite import Suite
 from harness.report.upgrade import UPGRADED, upgraded
 
 SCHEMA = schema.version()
-#: Facts of the environment in which reports must agree to stand in one table.
+#: Facts of the environment that must be equal in reports that are merged.
 SAME = ("torch", "python", "gpu", "cpu", "commit")
 
 
-#: Of a report that does not say what its suite knew.
+#: The suite of a report that does not record one.
 NO_SUITE = Suite()
 
 
 @dataclass(frozen=True)
 class Report:
-    """A run: what it was made with, whether every cell is there, its cells, and which part of a larger run it is.
+    """A run: its environment, whether it is complete, its cells, and which part of a larger run it is.
 
     `plan` is None where the cells are not those of one run of the command line. `suite` is what the suite knew.
     """
@@ -40,7 +40,7 @@ class Report:
 
     @classmethod
     def of(cls, cells: Iterable[Cell], environment: dict[str, Any], suite: Suite) -> Report:
-        """A complete report of these cells, in a fixed order. Of two with one key the worse one stands."""
+        """A complete report of these cells, in a fixed order. Of two cells with the same key the worse one is kept."""
         return cls(environment, True, one_each(cells), suite=suite)
 
     def write(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class Report:
 
     @classmethod
     def read(cls, path: Path) -> Report:
-        """Raises UsageError, which says what is wrong with the file."""
+        """Read and check a file. Raises UsageError, which says what is wrong with it."""
         record = load(path)
         wrong = schema.problems(record)
         if wrong:
@@ -69,22 +69,22 @@ class Report:
         return cls(jsonable(record["environment"]), record["complete"], cells, plan, suite)
 
     def why_partial(self) -> str:
-        """Why cells are missing, in words; empty where none is."""
+        """Why cells are missing, as a sentence; empty if none is."""
         if self.complete:
             return ""
         plan = self.plan
         if plan is None or (plan.begun == (1,) and plan.shards == 1):
-            asked = f" with {len(self.cells)} of {plan.asked} cells" if plan and plan.asked > len(self.cells) else ""
-            return f"the run did not come to its end{asked}"
+            asked = f" ({len(self.cells)} of {plan.asked} cells)" if plan and plan.asked > len(self.cells) else ""
+            return f"the run did not finish{asked}"
         broken = [number for number in plan.begun if number not in plan.finished]
         absent = [number for number in plan.missing if number not in broken]
-        parts = [f"{_shards(absent, plan)} not in it"] if absent else []
-        parts += [f"{_shards(broken, plan)} not at an end"] if broken else []
+        parts = [f"{_shards(absent, plan)} missing"] if absent else []
+        parts += [f"{_shards(broken, plan)} not finished"] if broken else []
         return " and ".join(parts)
 
     @property
     def ok(self) -> bool:
-        """Whether everything that ran holds, with evidence. What was not run says nothing."""
+        """Whether every cell that ran passed or is declared. Cells that were not run do not count."""
         return self.complete and not any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in self.cells)
 
     def count(self, verdict: str) -> int:
@@ -92,9 +92,9 @@ class Report:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The document of a report as this version has it, whose parts may still be wrong. An older one is upgraded.
+    """The JSON document of a report, upgraded to the present version. Its contents are not checked yet.
 
-    Raises UsageError where it is no report, or one of a version that this suite does not read.
+    Raises UsageError if it is no report, or if this suite cannot read its version.
     """
     record = strict_json.load(path, f"there is no report {path}; a run writes one, `nox -s cpu` for example")
     version = record.get("schema") if isinstance(record, dict) else type(record).__name__
@@ -109,7 +109,7 @@ def _shards(found: Sequence[int], plan: RunPlan) -> str:
 
 
 def refuse_other_files(option: str, path: Path) -> None:
-    """Raise UsageError where `path` holds something that is no report: nothing else is written over."""
+    """Raise UsageError if `path` holds something other than a report: only reports may be overwritten."""
     if path.is_dir():
         raise UsageError(f"{option} {path} is a folder, but should be a file")
     if path.exists() and path.stat().st_size:
@@ -121,7 +121,7 @@ def refuse_other_files(option: str, path: Path) -> None:
 
 
 def one_each(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """One cell a place, sorted: of two verdicts the worse one. A process may die after its cell was recorded."""
+    """One cell for each key, sorted: the worse of two, since a process may die after its cell was recorded."""
     found: dict[tuple[str, ...], Cell] = {}
     for cell in cells:
         there = found.get(cell.key)
@@ -131,8 +131,8 @@ def one_each(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 
 def jsonable(value: Any) -> Any:
-    """What JSON and UTF-8 can carry: infinity and NaN become words, which a reader cannot mistake for a number, and
-    half a character, as an error message may hold it, a question mark."""
+    """The value in a form that JSON and UTF-8 can hold: infinity and NaN become words, and half a surrogate pair, which
+    an error message may contain, becomes a question mark."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""What is wrong with a document, held against a JSON Schema, in the words of a reader; and the schema of a report."""
+"""Check a document against a JSON Schema, with errors in plain sentences; and the schema of a report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEY = ("operator", "backend", "device", "dtype", "property")
 
 @cache
 def schema(file: Path = FILE) -> dict[str, Any]:
-    """The schema as it stands in its file: that of a report, unless another is named."""
+    """The schema in the file; by default that of a report."""
     found: dict[str, Any] = json.loads(file.read_text())
     return found
 
@@ -31,19 +31,19 @@ def version() -> int:
 
 @cache
 def _validator(file: Path) -> Draft202012Validator:
-    from jsonschema import Draft202012Validator  # here: a process that judges writes reports, and never reads one
+    from jsonschema import Draft202012Validator  # imported late: a process that judges never reads reports
 
     Draft202012Validator.check_schema(schema(file))
     return Draft202012Validator(schema(file))
 
 
 def problems(record: object) -> list[str]:
-    """Everything that is wrong with a document: where, what it was and what it should be. Empty for a report."""
+    """All errors of a document: the place, the value and what it should be. Empty for a valid report."""
     return breaches(record, FILE) or [*_repeated(record), *_contradictions(record)]
 
 
 def breaches(record: object, file: Path) -> list[str]:
-    """Where a document does not keep the schema of that file, what was there and what it should be."""
+    """All violations of the schema in that file: the place, the value and what it should be."""
     found = sorted(_validator(file).iter_errors(record), key=_order)
     return list(dict.fromkeys(_sentence(error) for error in found))
 
@@ -105,7 +105,7 @@ def _short(value: object) -> str:
 
 
 def _repeated(record: Any) -> Iterator[str]:
-    """Two cells about the same: which of the two verdicts counts, a reader could not know."""
+    """Cells with the key of an earlier cell: a reader could not know which verdict counts."""
     seen: dict[tuple[str, ...], int] = {}
     for number, row in enumerate(record["cells"]):
         key = tuple(row[name] for name in _KEY)
@@ -115,7 +115,7 @@ def _repeated(record: Any) -> Iterator[str]:
 
 
 def _contradictions(record: Any) -> Iterator[str]:
-    """A plan whose parts do not fit together, or do not fit what the document says of itself."""
+    """Contradictions within the plan, or between the plan and the rest of the document."""
     plan = record.get("plan")
     if plan is None:
         return

@@ -1,8 +1,8 @@
-"""What a run was asked for, and which part of it: what `--shard`, `--resume` and `merge` go by.
+"""The plan of a run and its shards, as used by `--shard`, `--resume` and `merge`.
 
-A cell's shard depends on nothing but its name, so that machines that do not talk to each other divide the cells
-between them. Two runs were asked for the same if they selected the same places, properties and candidates, and have
-the same suite; only such runs are parts of one another.
+The shard of a cell depends on its name alone, so that machines can divide the cells without communication. Two runs
+have the same plan if they selected the same slots, properties and candidates and have the same suite; only reports of
+such runs can be parts of one run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from harness.errors import UsageError
 
 _ROOT = Path(__file__).parents[2]
-#: Packages of the suite: who judges, by which law, and who is judged.
+#: Packages of the suite: the harness, the contracts and the implementations.
 _PACKAGES = ("spec", "backends", "harness")
 _NOT_SOURCES = frozenset({".pyc", ".pyo", ".so", ".o"})
 
@@ -46,10 +46,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What was asked for, as a report has it.
+    """The plan of a run, as a report records it.
 
-    `digest` is of what was asked, `sources` of the suite's files. Of the `shards` parts, `begun` are those of which
-    there may be cells, and `finished` those of which every cell is there. The begun ones have `asked` cells.
+    `digest` identifies the selection, `sources` the suite's files. Of the `shards` parts, `begun` lists those that may
+    have cells, and `finished` those whose cells are all there. The begun parts have `asked` cells in total.
     """
 
     digest: str
@@ -61,7 +61,7 @@ class RunPlan:
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> RunPlan:
-        """From a report that keeps the schema."""
+        """From the document of a valid report."""
         begun, finished = (tuple(sorted({int(k) for k in record[name]})) for name in ("begun", "finished"))
         return cls(record["digest"], record["sources"], int(record["shards"]), begun, finished, int(record["asked"]))
 
@@ -83,7 +83,7 @@ def numbers(found: Iterable[int]) -> str:
 
 
 def digest_of(parts: Iterable[str]) -> str:
-    """Of texts in their order."""
+    """Digest of a sequence of texts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""JSON documents: read more strictly than Python does, and written with a line for each entry of a long list."""
+"""JSON documents, read more strictly than by Python's `json`, and written with a line for each entry of a long list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.errors import UsageError
 
 
 def load(path: Path, absent: str) -> Any:
-    """What the file holds. Raises UsageError where that is no JSON; with the text `absent` where there is no file."""
+    """The content of the file. Raises UsageError if it is no JSON, and with the text `absent` if there is no file."""
     try:
         return json.loads(
             path.read_text(encoding="utf-8"),
@@ -30,7 +30,7 @@ def load(path: Path, absent: str) -> Any:
 
 
 def written(document: dict[str, Any]) -> str:
-    """The document as text. An entry of a list at the top is a line, so that a difference shows which one changed."""
+    """The document as text. Each entry of a top-level list is one line, so that a diff shows which entry changed."""
     lines = []
     for key, value in document.items():
         if isinstance(value, list):
@@ -48,11 +48,11 @@ def first_three(wrong: list[str]) -> str:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"it has {constant}, which no other reader takes")
+    raise ValueError(f"it has {constant}, which is not valid JSON")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of two values under one name a reader would take one, and nobody would know which."""
+    """An object. Raises ValueError for a repeated name: readers differ in which of the two values they use."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -1,4 +1,4 @@
-"""What the suite that made a report knew: names in its order, and what each property claims.
+"""The suite that made a report: its names in order, and the claim of each property.
 
 A reader draws a report from this, so that an old report looks the same whatever suite is installed.
 """
@@ -12,10 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class KnownProperty:
-    """A property: its claim, the view that shows it too (or ""), and its figures in the mutation run.
+    """A property: its claim, the extra view that shows it (or ""), and its figures in the mutation run.
 
-    Of the `asked` mutants that reached the property it noticed `noticed`; it was the first to notice `faults`
-    hand-written faults. All three are 0 where no mutation run was recorded.
+    Of the `asked` mutants that reached the property, it noticed `noticed`; it was the first to notice `faults`
+    hand-written faults. All three are 0 without a recorded mutation run.
     """
 
     name: str
@@ -28,7 +28,7 @@ class KnownProperty:
 
 @dataclass(frozen=True)
 class Suite:
-    """Names that the suite knew, each in its own order. All are empty for a report that does not have them."""
+    """The names of the suite, each kind in its own order. All are empty for a report without them."""
 
     operators: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Suite:
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Suite:
-        """From the `suite` of a report that keeps the schema."""
+        """From the `suite` of a valid report."""
         lists = {name: tuple(record[name]) for name in ("operators", "backends", "devices", "dtypes")}
         names = {field.name for field in fields(KnownProperty)}
         rows = ({name: value for name, value in entry.items() if name in names} for entry in record["properties"])
@@ -60,7 +60,7 @@ class Suite:
         raise ValueError(f"axis was {axis!r}, but should be operator, backend, device, dtype or property")
 
     def ordered(self, axis: str, there: Iterable[str]) -> list[str]:
-        """The given names, each once: those that the suite knows in its order, then the others, sorted."""
+        """The given names, each once: first the suite's names in its order, then the others, sorted."""
         left = set(there)
         first = [name for name in self.names(axis) if name in left]
         return first + sorted(left.difference(first))

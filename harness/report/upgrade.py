@@ -1,7 +1,7 @@
-"""Reports of earlier versions, brought to the present one, so that an old report is still read.
+"""Upgrade reports of earlier versions to the present one, so that old reports can still be read.
 
-Version 1 told the drift of a recurrence by the names of figures, `new_h after 10`; since version 2 it is a list. It
-told the error of a failure in the reason alone, so that an upgraded failure has no gauge.
+Version 1 gave the drift of a recurrence in the names of figures, `new_h after 10`; since version 2 it is a list. It
+gave the error of a failure only in the text of the reason, so an upgraded failure has no gauge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STEPS = re.compile(r"^(?P<state>.+) after (?P<steps>[0-9]+)$")
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:
-    """The document in the present version; one that is malformed stays so, for the schema to say what is wrong."""
+    """The document in the present version; a malformed one stays malformed, and the schema reports what is wrong."""
     if record.get("schema") not in UPGRADED:
         return record
     found = {**copy.deepcopy(record), "schema": 2}

@@ -1,1 +1,1 @@
-"""What is judged and where: selection, isolation in a process of its own, the environment, `verify()`."""
+"""What is judged and where: the selection, isolation in a separate process, the environment, `verify()`."""

@@ -1,4 +1,4 @@
-"""What machine and what software a run was made with: the report's first page."""
+"""The machine and the software of a run, as the report records them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def describe() -> dict[str, Any]:
-    """Facts that a verdict depends on. Whatever cannot be found out is null, never left out."""
+    """Facts that a verdict may depend on. An unknown fact is null, never left out."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -57,7 +57,7 @@ def _cudnn() -> str | None:
 
 
 def _driver() -> str | None:
-    """Of the GPU: from its kernel module, else from nvidia-smi."""
+    """The version of the GPU driver: from its kernel module, else from nvidia-smi."""
     file = Path("/sys/module/nvidia/version")
     if file.exists():
         return file.read_text().strip()
@@ -99,9 +99,9 @@ def _nvcc() -> str | None:
 
 
 def _flags() -> dict[str, str]:
-    """What the sources of each compiled backend are compiled with, but for paths and the architecture."""
+    """The compiler flags of each compiled backend, without paths and the architecture."""
     found = {}
-    with contextlib.suppress(HarnessError):  # a backend that cannot be read has its cells, which say so
+    with contextlib.suppress(HarnessError):  # the cells of a broken backend report it
         for name, backend in discovery.all_backends().items():
             for operator in discovery.operators():
                 implementation = backend.implementation(operator)
@@ -111,7 +111,7 @@ def _flags() -> dict[str, str]:
 
 
 def _commit() -> dict[str, Any]:
-    """Of the suite. LLTM_CONFORMANCE_COMMIT says it of a copy whose own history is another or none: that wins."""
+    """The commit of the suite. LLTM_CONFORMANCE_COMMIT overrides it, for a copy with another history or none."""
     told = os.environ.get("LLTM_CONFORMANCE_COMMIT")
     return {"commit": told, "dirty": None} if told else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
 
@@ -122,12 +122,12 @@ def _dirty() -> bool | None:
 
 
 def _git(*arguments: str) -> str | None:
-    """Of this repository, if it is one; the working folder may be somebody else's."""
+    """Output of git in the suite's own folder, if that is a repository; never in the working folder."""
     return _first_line(_said("git", "-C", str(_ROOT), *arguments))
 
 
 def _said(*command: str) -> str | None:
-    """What a program printed; None where it is missing, fails or hangs."""
+    """The output of a program; None if it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

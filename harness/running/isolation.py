@@ -1,7 +1,7 @@
-"""Judge in a process of its own, with limits on time and memory: what a candidate does there ends one cell at most.
+"""Judge in a separate process, with limits on time and memory: what a candidate does there costs at most one cell.
 
-The process is started once and serves cell after cell; it is started anew after it died or was ended. Its parent only
-waits and watches, so neither a crash nor a hang, an exit() or a leak reaches it.
+The process is started once and judges cell after cell; it is started again after it died or was ended. Its parent
+only waits and watches, so no crash, hang, exit() or leak affects the parent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, Cell
 from harness.running.selection import Selection, Slot, slots
 
-_START_LIMIT = 300.0  # imports, and the build of an extension that the candidate makes at import
+_START_LIMIT = 300.0  # includes imports, and builds that the candidate starts at import
 _PAGE = 4096
 
 
@@ -39,7 +39,7 @@ class Limits:
 
 
 def _serve(connection: Connection, selection: Selection, extra: tuple[Property, ...], trace: str) -> None:
-    """The life of the process: remember the judge's functions, import the candidates, judge what is asked for."""
+    """The main function of the process: save the judge's functions, import the candidates, judge what is requested."""
     torch.set_num_threads(1)
     properties = {**all_properties(), **{property.name: property for property in extra}}
     judging.bind()
@@ -47,32 +47,32 @@ def _serve(connection: Connection, selection: Selection, extra: tuple[Property, 
     try:
         known = {slot.id: slot for slot in slots(selection)}
     except HarnessError as error:
-        connection.send(UsageError(str(error)))  # told in the same words; not every error travels by itself
+        connection.send(UsageError(str(error)))  # same message; not every error can be pickled
         return
     connection.send(sorted(known))
     while True:
         slot_id, name = connection.recv()
         try:
             connection.send(known[slot_id].judge(properties[name]))
-        except Exception as error:  # a fault of the harness: told to the parent, which raises it
+        except Exception as error:  # an error of the harness: the parent raises it
             connection.send(HarnessError(f"{type(error).__name__}: {error}"))
 
 
 class Isolation:
-    """A process that judges, and the watch over it."""
+    """A process that judges, and its supervision."""
 
     def __init__(self, selection: Selection, limits: Limits, extra: tuple[Property, ...] = ()) -> None:
-        """`extra` are properties that are not among those of `harness.properties`."""
+        """`extra` are properties beyond those of `harness.properties`."""
         self._selection, self._limits, self._extra = selection, limits, extra
         self._process: Any = None
         self._connection: Connection | None = None
-        #: The file in which the process writes down what it is about to do.
+        #: The file to which the process writes what it is about to do.
         self._trace = ""
 
     def start(self) -> None:
         """Start the process and wait until it has imported the candidates.
 
-        Raises what it raised there, UsageError where it died or hung.
+        Raises what the process raised, and UsageError if it died or hung.
         """
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
@@ -92,7 +92,7 @@ class Isolation:
         self._base = self._resident()
 
     def judge(self, slot: Slot, property: str) -> Cell:
-        """The cell, judged over there; a `fail` where the process did not live to tell. Raises HarnessError."""
+        """The cell, judged in the process; a `fail` if the process died or exceeded a limit. Raises HarnessError."""
         if self._process is None:
             self.start()
         assert self._connection is not None
@@ -110,7 +110,7 @@ class Isolation:
         return replace(cell, figures={"reproducer": script}) if script else cell
 
     def stop(self) -> None:
-        """End the process, if there is one, and leave nothing behind."""
+        """End the process, if there is one, and remove its files."""
         self._kill()
         if self._trace:
             Path(self._trace).unlink(missing_ok=True)
@@ -123,7 +123,7 @@ class Isolation:
             self._process = None
 
     def _answer(self, seconds: float, memory: int | None) -> tuple[object, str]:
-        """(what the process sent, "") or (None, what became of it); the process is gone in the second case."""
+        """(the answer, "") or (None, what happened to the process); in the second case the process has ended."""
         assert self._connection is not None
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

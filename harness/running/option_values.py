@@ -1,4 +1,4 @@
-"""How options of the command line are read: what each should be, and what is said of anything else."""
+"""Parsers for values of command-line options, with their error messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def seconds(text: str) -> float:
 
 
 def shard(text: str) -> str:
-    """`K/N`, as it was given: a plain text is what travels to workers."""
+    """`K/N`, checked but still text, because options are sent to workers as text."""
     try:
         Shard.parse(text)
     except UsageError as error:

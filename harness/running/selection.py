@@ -27,7 +27,7 @@ DTYPE_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
 
 @dataclass(frozen=True)
 class Selection:
-    """What the user asked for; empty means everything, for devices everything that makes sense on this machine."""
+    """The user's options. Empty means all; for devices, all that make sense on this machine."""
 
     operators: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -41,13 +41,13 @@ class Selection:
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was asked for in particular; how many calls are drawn does not count."""
+        """Whether no option narrows the selection; the number of drawn calls does not count."""
         return replace(self, examples=USUAL) == Selection()
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One place in the table: who is asked to do what, on which device, in which dtype."""
+    """One place of the table: an implementation of an operator on a device in a dtype."""
 
     operator: Operator
     backend: str
@@ -55,7 +55,7 @@ class Slot:
     dtype: torch.dtype
     source: FoundBackend | Candidate
     sanitize: bool = False
-    #: Whether the backend was named, or is one of all.
+    #: Whether the backend was named on the command line.
     named: bool = True
     examples: Examples = USUAL
 
@@ -108,7 +108,7 @@ class Slot:
         )
 
     def cell(self, property: str, verdict: str, reason: str, seconds: float = 0.0) -> Cell:
-        """A cell of this place that came to no judgement."""
+        """A cell of this slot that was not judged."""
         dtype = str(self.dtype).removeprefix("torch.")
         names = (self.operator.name, self.backend, self.device, dtype)
         return Cell(*names, property, verdict, reason, seconds=round(seconds, 4))
@@ -116,8 +116,8 @@ class Slot:
     def judge(self, property: Property) -> Cell:
         """Load the implementation and judge it.
 
-        `declared` where the backend lacks it on purpose, `not-run` where this machine lacks the means, `fail` where it
-        is broken.
+        `declared` if the backend declares that it lacks the operator, `not-run` if this machine cannot run it, `fail`
+        if it is broken.
         """
         try:
             subject = self.subject()
@@ -131,19 +131,19 @@ class Slot:
 
 
 def slots(selection: Selection) -> list[Slot]:
-    """Every place that the selection asks for. Raises UnknownName for a name that nothing answers to."""
+    """Every slot of the selection. Raises UnknownName for an unknown name."""
     operators = discovery.operators(selection.spec_paths)
     _known("operator", selection.operators, operators)
     asked = {candidate.partition("=")[0] for candidate in selection.candidates}
     for name in selection.operators or (asked if asked and not selection.backends else operators):
-        if name in operators:  # of a candidate it is said later, in its own words
+        if name in operators:  # for a candidate there is a more specific error below
             admit(operators[name])
     _known("device", selection.devices, DEVICES)
     _known("dtype", selection.dtypes, DTYPE_NAMES)
     dtypes = [DTYPE_NAMES[name] for name in selection.dtypes or DTYPE_NAMES]
     found: dict[str, Slot] = {}
     for slot in _slots(selection, operators, dtypes):
-        # Two options may name one place twice, but two functions in one place could not be told apart.
+        # Two options may select the same slot twice, but two different functions must not share one.
         if found.setdefault(slot.id, slot).source != slot.source:
             raise UsageError(f"two candidates are called {slot.backend!r}: rename one, their cells would be mixed up")
     return list(found.values())
@@ -183,7 +183,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         for name in selection.backends or backends:
             for device in selection.devices or _sensible_devices(backends[name]):
                 if device not in backends[name].backend.devices and selection.devices:
-                    continue  # asked for cuda-emulated, say: a backend that never runs there has no place in the table
+                    continue  # a backend that never runs on this device, such as cuda-emulated, gets no slot
                 for dtype in dtypes:
                     if dtype in backends[name].backend.dtypes:
                         yield Slot(
@@ -199,7 +199,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
 
 
 def _sensible_devices(found: FoundBackend) -> tuple[str, ...]:
-    """All devices of the backend that this machine has; where that leaves none, all of them, to be told `not-run`."""
+    """All devices of the backend that this machine has; if there is none, all of them, for cells that say `not-run`."""
     here = tuple(device for device in found.backend.devices if device != CUDA or torch.cuda.is_available())
     return here or found.backend.devices
 

@@ -1,8 +1,8 @@
-"""How strong the properties are: what part of wrong programs each noticed that had passed all cheaper ones.
+"""How strong each property is: the share of mutants it noticed among those that had passed all cheaper properties.
 
-The figures are of a mutation run, in which properties are asked one after the other, the cheapest first, until one
-fails (docs/mutation.md). What one of them noticed, a dearer one would often have noticed too.
-`python -m tools.mutation --draw RECORD` writes `strength.json`; until there is one, nothing is known.
+The figures come from a mutation run, which checks properties one after the other, the cheapest first, until one fails
+(docs/mutation.md). A more expensive property would often have noticed the same mutant.
+`python -m tools.mutation --draw RECORD` writes `strength.json`; without that file nothing is known.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("strength.json")
 
 @dataclass(frozen=True)
 class Strength:
-    """How many of the mutants that came to a property it noticed, and how many hand-written faults it was first to."""
+    """How many of the mutants that reached a property it noticed, and how many faults it was the first to notice."""
 
     noticed: int
     asked: int
@@ -24,7 +24,7 @@ class Strength:
 
 
 def strengths(path: Path = FILE) -> dict[str, Strength]:
-    """By the name of the property; empty where no mutation run was drawn."""
+    """By the name of the property; empty if the file does not exist."""
     if not path.exists():
         return {}
     return {name: Strength(**figures) for name, figures in json.loads(path.read_text())["properties"].items()}

@@ -14,7 +14,7 @@ from harness.running.strength import Strength, strengths
 
 
 def describe() -> Suite:
-    """Names and claims; of what cannot be loaded, nothing: its own cells say why."""
+    """Names and claims. What cannot be loaded is left out: its own cells report why."""
     strong, unknown = strengths(), Strength(0, 0, 0)
     return Suite(
         operators=_names(discovery.operators),

@@ -1,4 +1,4 @@
-"""Judge a function that stands in a notebook or in somebody's test: `verify(my_function, operator="lltm")`."""
+"""Judge a function in a notebook or in a user's test: `verify(my_function, operator="lltm")`."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def verify(
     """Judge `function`, which has the signature of the contract of `operator`; returns the report.
 
     `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are names, by default
-    all. `examples` and `examples_seed` are for the calls that hypothesis draws. `report.ok` says whether everything
-    that ran holds; a notebook shows the report as a table, with each failure and its reproducer.
+    all. `examples` and `examples_seed` are for the calls that Hypothesis draws. `report.ok` says whether every cell
+    that ran passed or is declared; a notebook shows the report as a table, with each failure and its reproducer.
 
-    The function is judged in this process, so what it crashes, it crashes here: `pytest --candidate` judges in a
-    process of its own. Raises UnknownName for a name that nothing answers to, Unavailable for a device that is missing.
+    The function is judged in this process, so a crash ends this process; `pytest --candidate` judges in a separate one.
+    Raises UnknownName for an unknown name, Unavailable for a missing device.
     """
     judging.bind()
     contract = discovery.operator(operator, tuple(spec_paths))

@@ -1,8 +1,8 @@
-"""The CUDA kernels under compute-sanitizer's four tools, and what it says made into cells of a report.
+"""Run the CUDA kernels under compute-sanitizer's four tools, and turn its output into cells of a report.
 
-Each kernel of an operator is launched at small and at tail sizes, forward and backward, in a process of its own. Only
-kernels of the backend's namespace are judged: what the tools say of cuBLAS is no fault of it. The caching allocator
-is off, since it would hand out one allocation for many tensors and hide a read past the end of one of them.
+Each kernel of an operator is launched at small and at tail sizes, forward and backward, in a separate process. Only
+kernels of the backend's namespace are judged: findings in cuBLAS do not count against the backend. The caching
+allocator is off, because it places many tensors in one allocation and so hides reads past the end of one of them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from harness.running import environment, suite
 from harness.running.selection import Selection, Slot, slots
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-#: Elements of all tensors of a call, at most: under a tool a launch takes hundreds of times as long.
+#: The most elements of all tensors of a call: under a tool a launch takes hundreds of times as long.
 _LARGEST = 2**18
-#: Seconds for one tool on one place.
+#: Seconds for one tool on one slot.
 _LIMIT = 540.0
 _ATTEMPTS = 2
 _KEPT = 20
@@ -55,7 +55,7 @@ _SUMMARY = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """One report of the tool. What it did not say is empty; `line` is then 0."""
+    """One report of the tool. Unknown fields are empty; an unknown `line` is 0."""
 
     what: str
     kernel: str = ""
@@ -65,7 +65,7 @@ class Finding:
     thread: str = ""
 
     def in_words(self) -> str:
-        """In one line."""
+        """The finding in one line."""
         parts = [
             self.what,
             f"in {self.kernel}" if self.kernel else "",
@@ -76,7 +76,7 @@ class Finding:
 
 
 def parse(said: str) -> tuple[list[Finding], int | None]:
-    """The findings in the text that compute-sanitizer printed, and how many it counted; None where it never did."""
+    """The findings in the text that compute-sanitizer printed, and the number that it counted; None without a count."""
     records: list[list[str]] = []
     counted: int | None = None
     for line in said.splitlines():
@@ -108,9 +108,9 @@ def _finding(record: Sequence[str]) -> Finding:
 
 
 def cell_of(slot: Slot, tool: str, said: str, code: int, namespace: str = "") -> Cell:
-    """What a run of the tool says of a place: `code` is the exit code of the process that launched the kernels.
+    """The cell of a slot from a run of the tool: `code` is the exit code of the process that launched the kernels.
 
-    Findings in kernels that are not of the `namespace` are no fault of the backend, and stand apart in the figures.
+    Findings in kernels outside the `namespace` do not count against the backend; they have their own figures.
     """
     every, counted = parse(said)
     findings = [finding for finding in every if namespace in finding.kernel or not finding.kernel]
@@ -118,12 +118,12 @@ def cell_of(slot: Slot, tool: str, said: str, code: int, namespace: str = "") ->
     figures = {"errors": counted, "findings": [asdict(finding) for finding in findings[:_KEPT]]}
     figures |= {"elsewhere": [asdict(finding) for finding in elsewhere[:_KEPT]]} if elsewhere else {}
     if findings or (counted and not elsewhere):
-        told = findings[0].in_words() if findings else "errors that it counted, but did not print"
+        told = findings[0].in_words() if findings else "errors that it counted but did not print"
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         cell = slot.cell(tool, FAIL, f"{tool} found «{told}», but should find nothing{more}")
     elif counted is None or code != 0:
         tail = " / ".join(said.strip().splitlines()[-3:]) or "nothing"
-        cell = slot.cell(tool, NO_EVIDENCE, f"{tool} came to no summary, or the calls failed (exit {code}): {tail}")
+        cell = slot.cell(tool, NO_EVIDENCE, f"{tool} printed no summary, or the calls failed (exit {code}): {tail}")
     else:
         cell = slot.cell(tool, PASS, "")
     return replace(cell, figures=figures)
@@ -138,12 +138,12 @@ def program() -> str:
 
 
 def run(selection: Selection, tools: Sequence[str], jobs: int = 1) -> Report:
-    """Every place with CUDA sources under each tool, `jobs` of them at a time. Raises Unavailable, UsageError."""
+    """Every slot with CUDA sources under each tool, `jobs` of them at a time. Raises Unavailable, UsageError."""
     if not torch.cuda.is_available():
         raise Unavailable(f"no CUDA device on this machine (torch {torch.__version__})")
     found = [slot for slot in slots(replace(selection, devices=(CUDA,))) if _source(slot) is not None]
     if not found:
-        raise UsageError("nothing to check: no backend with CUDA sources is among what was selected")
+        raise UsageError("nothing to check: the selection has no backend with CUDA sources")
     sanitizer = program()
 
     def check(place: tuple[Slot, str]) -> Cell:
@@ -154,7 +154,7 @@ def run(selection: Selection, tools: Sequence[str], jobs: int = 1) -> Report:
 
     for slot in found:
         slot.subject()  # builds it: a compiler under a tool would be slow
-    with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
+    with ThreadPoolExecutor(jobs) as pool:  # each thread waits for its own process
         cells = list(pool.map(check, [(slot, tool) for slot in found for tool in tools]))
     return Report.of(cells, environment.describe(), suite.describe())
 
@@ -170,13 +170,13 @@ def _checked(sanitizer: str, slot: Slot, tool: str) -> Cell:
     source = _source(slot)
     assert source is not None
     options = ["--tool", tool, "--show-backtrace", "device", "--print-limit", "0", "--strip-paths", "no"]
-    # initcheck has to see what every kernel writes, or it would call that uninitialised.
+    # initcheck must see the writes of every kernel; otherwise it reports their results as uninitialised.
     options += ["--kernel-name", f"kernel_substring={source.namespace}"] if tool != "initcheck" else []
     options += ["--report-api-errors", "no"] if tool == "memcheck" else []
     place = [slot.operator.name, slot.backend, str(slot.dtype).removeprefix("torch.")]
     command = [sanitizer, *options, sys.executable, "-m", "harness.sanitizing.compute_sanitizer", *place]
     env = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "1"}
-    # Under a tool a process may die at its end, in threads of PyTorch's: that says nothing, and is asked once more.
+    # Under a tool a process may crash at exit, in threads of PyTorch. That says nothing, so the run is repeated once.
     for _ in range(_ATTEMPTS):
         try:
             done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=_LIMIT)
@@ -189,7 +189,7 @@ def _checked(sanitizer: str, slot: Slot, tool: str) -> Cell:
 
 
 def launch(subject: Subject) -> int:
-    """Call the subject at small and at tail sizes, forward and backward, in every form; how many calls."""
+    """Call the subject at small and tail sizes, forward and backward, in every form; returns the number of calls."""
     count = 0
     for form in subject.operator.every_form():
         now = subject.in_form(form)

@@ -114,7 +114,7 @@ def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path
     assert (dies.verdict, dies.property) == (FAIL, "vjp-parity")
     assert "the process died while this was judged" in dies.reason
     assert hangs.verdict == "no-evidence"
-    assert "was not done in time, so it hangs or this machine is too slow" in hangs.reason
+    assert "did not finish in time: it hangs, or this machine is too slow" in hangs.reason
 
 
 def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_path: Path) -> None:

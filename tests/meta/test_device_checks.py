@@ -138,7 +138,7 @@ def test_silence_is_a_pass_only_with_a_summary(place: Slot, said: str) -> None:
     for broken, code in ((said, 1), ("", 0), (said.splitlines()[0], 0)):
         cell = cell_of(place, "memcheck", broken, code)
         assert cell.verdict == NO_EVIDENCE
-        assert "came to no summary, or the calls failed" in cell.reason
+        assert "printed no summary, or the calls failed" in cell.reason
 
 
 def test_a_finding_fails_in_words_that_help(place: Slot) -> None:

@@ -135,7 +135,7 @@ def test_the_environment_tells_unknown_from_unrecorded() -> None:
         (of(cell()), "pass", "all 1 tested cells hold"),
         (of(cell(), cell("declared", property="layouts")), "pass", "all 1 tested cells hold"),
         (of(cell(FAIL), complete=False), "fail", "1 of 1 tested cells failed"),
-        (of(cell(), complete=False), "no-evidence", "the run did not come to its end"),
+        (of(cell(), complete=False), "no-evidence", "the run did not finish"),
         (of(cell(), cell("no-evidence", dtype="float64")), "no-evidence", "1 cells could not tell right from wrong"),
         (of(cell(NOT_RUN)), "not-run", "nothing was tested"),
         (of(), "not-run", "nothing was tested"),
@@ -146,7 +146,7 @@ def test_nothing_but_passes_makes_a_pass(report: Report, verdict: str, sentence:
     text = html.page(report)
     assert f'class="plate {verdict}"' in text
     assert sentence in text
-    assert ("did not come to its end" in text) is not report.complete
+    assert ("did not finish" in text) is not report.complete
 
 
 def test_the_page_says_who_was_judged() -> None:
@@ -195,7 +195,7 @@ def test_a_form_that_a_pass_leaves_out_is_a_gap() -> None:
     (gap,) = facts.gaps(report.cells)
     assert (gap.verdict, gap.form, gap.reason, len(gap.cells)) == (NOT_RUN, "op[flat]", "it has no rows", 2)
     text = html.page(report)
-    assert "2 forms left out by a pass" in text
+    assert "2 forms not tested by a pass" in text
     assert figures.drift(report.cells[0]) == [("op[rows] h", 1, 0.25), ("op[rows] h", 10, 0.5)]
 
 

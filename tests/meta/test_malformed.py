@@ -100,7 +100,7 @@ def test_a_file_that_is_anything(tmp_path: Path, content: bytes) -> None:
     [
         ("[" * 100_000, "nested too deeply"),
         ('{"schema": 1, "schema": 1}', "it has 'schema' twice in one object"),
-        ('{"schema": 1e999}', "it has 1e999, which no other reader takes"),
+        ('{"schema": 1e999}', "it has 1e999, which is not valid JSON"),
         ("1" * 10_000, "is not JSON"),
         ("\udcff", "is not JSON"),
     ],

@@ -13,7 +13,7 @@ import pytest
 from tests.meta.conftest import Run
 from tools.mutation import account, runner
 from tools.mutation.account import Account, Case, Entry, hold_against_ledger, read_ledger
-from tools.mutation.court import EXPLAINED, KILLED, STILLBORN, SURVIVED, Outcome
+from tools.mutation.judging import EXPLAINED, KILLED, STILLBORN, SURVIVED, Outcome
 from tools.mutation.operators import mutants, sample
 from tools.mutation.sources import BACKENDS, SOURCES
 
@@ -177,14 +177,14 @@ def test_what_the_ledger_explains_is_not_judged() -> None:
     assert [case.outcome and case.outcome.status for case in cases] == [EXPLAINED, None]
 
 
-def test_the_sanitized_court_must_let_through_what_is_right() -> None:
+def test_the_sanitized_process_must_let_through_what_is_right() -> None:
     runner.require_right([Outcome("the unmutated cuda-accessor", SURVIVED)])
     with pytest.raises(RuntimeError, match="rejects the unmutated cuda-accessor: killed by layouts"):
         runner.require_right([Outcome("the unmutated cuda-accessor", KILLED, by="layouts", message="exit (1)")])
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a compiler to ask where its libraries are")
-def test_the_sanitized_court_can_throw() -> None:
+def test_the_sanitized_process_can_throw() -> None:
     assert [Path(path).name.split(".")[0] for path in runner.preloaded()] == ["libasan", "libstdc++"]
 
 

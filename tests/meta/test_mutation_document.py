@@ -10,7 +10,7 @@ import pytest
 from harness.running import strength
 from tools.mutation import document
 from tools.mutation.account import REQUIRED
-from tools.mutation.court import KILLED, SURVIVED
+from tools.mutation.judging import KILLED, SURVIVED
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / document.DOCUMENT).read_text()
@@ -43,7 +43,7 @@ def _mutant(status: str, by: str = "", dtype: str = "") -> dict[str, Any]:
 
 def test_a_property_is_scored_on_the_mutants_that_came_to_it(tmp_path: Path) -> None:
     """Two dtypes of `first`, then `second`: what `first` noticed never came to `second`; a survivor came to both."""
-    hearings = [("first", "torch.float32"), ("second", "torch.float32"), ("first", "torch.float16")]
+    checks = [("first", "torch.float32"), ("second", "torch.float32"), ("first", "torch.float16")]
     mutants = [
         _mutant(KILLED, "first: crash (SIGSEGV)", "float32"),
         _mutant(KILLED, "first", "float16"),
@@ -55,7 +55,7 @@ def test_a_property_is_scored_on_the_mutants_that_came_to_it(tmp_path: Path) -> 
     drawn = document.strength(
         {
             "environment": {"commit": "abc"},
-            "hearings": [{"property": name, "dtype": dtype} for name, dtype in hearings],
+            "hearings": [{"property": name, "dtype": dtype} for name, dtype in checks],
             "mutants": mutants,
             "faults": [_mutant(KILLED, "second", "float32"), _mutant(SURVIVED)],
         }

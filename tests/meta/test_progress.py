@@ -76,10 +76,10 @@ def test_at_a_terminal_there_is_a_bar_and_the_end_is_as_ever(tmp_path: Path, wor
     assert "\x1b[?25h" in raw, "the cursor comes back"
     for words in ("0/2", "1/2", "left", "test_forward_parity[lltm-right-cpu-float32]", "✗ 1", "✓ 1"):
         assert words in during
-    assert "✗ lltm/swapped_gates/cpu/float32/forward-parity: new_h was" in during, "a failure is told when it is found"
+    assert "✗ lltm/swapped_gates/cpu/float32/forward-parity: new_h was" in during, "a failure is shown when it is found"
     assert "[100%]" not in during
     for words in (
-        "This shows it alone:",
+        "This script reproduces it:",
         "from harness.replay import replay",
         "✗ fail 1",
         "✓ pass 1",

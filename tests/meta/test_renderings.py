@@ -35,7 +35,7 @@ def test_failures_come_first_each_with_its_reproducer() -> None:
     assert places == sorted(places)
     assert text.count("<details>") == text.count("</details>") == 2, "the failure, and what is no evidence"
     assert "new_h was 1 at (0, 2), but should be 2" in text
-    for gap in ("1 declared: why declared", "1 not-run: why not-run", "never asked in this run: device cuda"):
+    for gap in ("1 declared: why declared", "1 not-run: why not-run", "not selected in this run: device cuda"):
         assert gap in text
 
 
@@ -60,7 +60,7 @@ def test_it_fits_a_comment_or_says_what_it_leaves_out(make: Any) -> None:
     assert f"{failed} cells failed" in text
     listed = told.count("<details>") + told.count("\n- ✗")
     if listed < failed:
-        assert f"and {failed - listed} more, which are in the JSON report" in told
+        assert f"and {failed - listed} more, see the JSON report" in told
 
 
 def test_a_code_block_cannot_be_left() -> None:
@@ -104,7 +104,7 @@ def test_a_partial_report_says_so_everywhere() -> None:
     assert [case.get("name") for case in root.iter("testcase") if case.find("error") is not None] == [
         "comes to its end"
     ]
-    assert badge(report)["message"] == "the run did not come to its end"
+    assert badge(report)["message"] == "the run did not finish"
 
 
 def test_junit_has_a_case_a_cell_and_counts_them() -> None:

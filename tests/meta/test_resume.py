@@ -77,7 +77,7 @@ def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: sig
     printed, _ = run.communicate(timeout=120)
     if ending == signal.SIGTERM:
         assert run.returncode == pytest.ExitCode.INTERRUPTED
-        assert "This report is partial: the run did not come to its end with 1 of 2 cells" in printed
+        assert "This report is partial: the run did not finish (1 of 2 cells)" in printed
     partial = Report.read(report)
     assert not partial.complete
     assert [found.backend for found in partial.cells] == ["right"]
@@ -102,7 +102,7 @@ def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: sig
         (replace(HALF, plan=replace(PLAN, shards=2)), "is shard 1 of 2, but this run is no shard: give it the same"),
         (replace(HALF, complete=True, plan=replace(PLAN, finished=(1,))), "lacks nothing"),
         (replace(HALF, plan=replace(PLAN, sources="other")), "of another state of the suite"),
-        (replace(HALF, plan=replace(PLAN, digest="other")), "asked for something else"),
+        (replace(HALF, plan=replace(PLAN, digest="other")), "of another selection"),
         (replace(HALF, environment={**MACHINE, "torch": "2.0"}), "torch was '2.0' and is '2.13'"),
         (replace(HALF, environment={**MACHINE, "commit": None}), "commit was None and is 'abcdef'"),
     ],
@@ -137,7 +137,7 @@ def test_the_file_is_a_partial_report_from_the_first_cell_on(tmp_path: Path) -> 
         found = Report.read(path)
         assert not found.complete
         assert len(found.cells) == number
-        assert found.why_partial() == f"the run did not come to its end with {number} of 3 cells"
+        assert found.why_partial() == f"the run did not finish ({number} of 3 cells)"
     assert not record.end(interrupted=False).complete, "a cell is missing, though nobody interrupted it"
     record.add(name_of(cells[2]), [cells[2]])
     assert not record.end(interrupted=True).complete

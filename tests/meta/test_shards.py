@@ -137,16 +137,16 @@ def test_shards_join_and_missing_ones_are_told() -> None:
     assert [c.verdict for c in both.cells] == [FAIL, PASS]
     alone = merge([("a", one)])
     assert not alone.complete
-    assert alone.why_partial() == "shard 2 of 2 is not in it"
+    assert alone.why_partial() == "shard 2 of 2 is missing"
     broken = merge([("a", one), ("b", shard(2, cell(property="layouts"), finished=False))])
     assert not broken.complete
-    assert broken.why_partial() == "shard 2 of 2 is not at an end"
+    assert broken.why_partial() == "shard 2 of 2 is not finished"
 
 
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (shard(1, cell(property="layouts")), "both have shard 1, and which is right is not known"),
+        (shard(1, cell(property="layouts")), "both have shard 1, and either may be right"),
         (shard(2, cell(), digest="other"), "they are shards of different runs"),
         (shard(2, cell(), sources="other"), "the files of the suite differ between them"),
         (shard(2, cell(), shards=3), "the one is shard 1 of 2, the other shard 2 of 3"),

@@ -64,7 +64,7 @@ def test_the_page_says_where_it_was_timed_and_what_was_not() -> None:
     assert "<dt>lltm / mine / cpu / every dtype</dt><dd>it is wrong</dd>" in text
     assert "another machine" not in text
     other = {**bench(REFERENCE, timed()), "environment": {**MACHINE, "cpu": "another CPU"}}
-    assert "That is another machine" in html.page(report, other)
+    assert "This is another machine" in html.page(report, other)
     assert 'id="speed"' not in html.page(report)
 
 

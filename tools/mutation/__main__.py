@@ -1,4 +1,4 @@
-"""`python -m tools.mutation`: mutate the shipped backends, and see whether the suite notices."""
+"""`python -m tools.mutation`: mutate the shipped backends, and check whether the suite notices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.mutation.runner import Options
 
 
 def main(arguments: list[str]) -> int:
-    """1 where the score is too low, the ledger is stale or something right is rejected."""
+    """Exit code 1 if the score is too low, the ledger is stale or a right implementation is rejected."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutation", description=__doc__)
     parser.add_argument(
         "--all",
@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--only", action="append", default=[], metavar="PATTERN", help="mutants whose «id new-line» matches"
     )
-    parser.add_argument("--property", action="append", default=[], metavar="NAME", help="judge by this one alone")
+    parser.add_argument("--property", action="append", default=[], metavar="NAME", help="judge by this property alone")
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="judge the zoo's controls with N seeds")
-    parser.add_argument("--no-zoo", action="store_true", help="leave the hand-written faults and controls out")
+    parser.add_argument("--no-zoo", action="store_true", help="leave out the hand-written faults and controls")
     parser.add_argument("--no-sanitize", action="store_true", help="do not judge survivors under AddressSanitizer")
     parser.add_argument("--report", type=Path, default=Path("reports/mutation.json"), metavar="FILE")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What a run came to: scores, survivors and the ledger that explains them, drawn as tables and written as JSON."""
+"""The result of a run: scores, survivors and the ledger that explains them, as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rich.table import Table
 from harness.properties import all_properties
 from harness.report.report import jsonable
 from harness.running import environment
-from tools.mutation.court import EXPLAINED, KILLED, STILLBORN, SURVIVED, Hearing, Outcome
+from tools.mutation.judging import EXPLAINED, KILLED, STILLBORN, SURVIVED, Check, Outcome
 from tools.mutation.operators import Mutant
 from tools.mutation.sources import SOURCES, Source
 
 LEDGER = Path(__file__).with_name("equivalents.toml")
-#: The part of the mutants that are not equivalent which the suite must notice.
+#: The share of non-equivalent mutants that the suite must notice.
 REQUIRED = 0.95
 
 
@@ -31,7 +31,7 @@ EQUIVALENT, GPU_ONLY = KINDS = ("equivalent", "gpu-only")
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the ledger: a mutant that is not noticed here, and why. On a GPU, `seen_by` notices it."""
+    """An entry of the ledger: a mutant that is not noticed here, and why. On a GPU, `seen_by` notices it."""
 
     file: str
     before: str
@@ -49,7 +49,7 @@ class Entry:
 
 
 def read_ledger(path: Path = LEDGER) -> list[Entry]:
-    """Raises ValueError for a line without a reason, for one in the wrong section, and for two on one mutant."""
+    """Raises ValueError for an entry without a reason or in the wrong section, and for two entries on one mutant."""
     sections = tomllib.loads(path.read_text())
     if unknown := set(sections) - set(KINDS):
         raise ValueError(f"{path}: unknown section {', '.join(unknown)}, but should be {' or '.join(KINDS)}")
@@ -72,7 +72,7 @@ def read_ledger(path: Path = LEDGER) -> list[Entry]:
 
 @dataclass
 class Case:
-    """One mutant on its way through the court."""
+    """One mutant and its state in the run."""
 
     source: Source
     mutant: Mutant
@@ -88,11 +88,11 @@ class Case:
 
 @dataclass
 class Account:
-    """All that a run came to."""
+    """All results of a run."""
 
     cases: list[Case]
     enumerated: dict[str, int]
-    hearings: list[Hearing] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     honest: list[Outcome] = field(default_factory=list)
     faults: list[Outcome] = field(default_factory=list)
     controls: list[tuple[Outcome, list[dict[str, Any]]]] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Account:
         )
 
     def explained(self, kind: str, group: str | None = None) -> list[Case]:
-        """What the ledger explains, whether it was judged and survives or was not judged."""
+        """The mutants that the ledger explains, whether they were judged and survived or were not judged."""
         return [
             case
             for case in self.cases
@@ -126,19 +126,19 @@ class Account:
         ]
 
     def score(self, group: str | None = None) -> float:
-        """killed / (killed + what is not equivalent and was not killed here); 1 where there is nothing to notice."""
+        """killed / (killed + not equivalent and not killed here); 1 if there is nothing to notice."""
         killed = self.count(KILLED, group)
         missed = len(self.follow_up(group)) + len(self.explained(GPU_ONLY, group))
         return killed / (killed + missed) if killed + missed else 1.0
 
     @property
     def rejected(self) -> list[Outcome]:
-        """Right implementations that the suite rejects: controls, and the unmutated backends as they are built here."""
+        """Right implementations that the suite rejected: controls, and unmutated backends built in the same way."""
         return [outcome for outcome in (*self.honest, *(one for one, _ in self.controls)) if outcome.status != SURVIVED]
 
     @property
     def complaints(self) -> list[str]:
-        """Why the run fails; empty if it does not."""
+        """The reasons why the run fails; empty if it does not."""
         found = [f"the ledger is stale: {line}" for line in self.stale]
         found += [
             f"{outcome.id} is right, but was rejected by {outcome.by}: {outcome.message}" for outcome in self.rejected
@@ -149,7 +149,7 @@ class Account:
 
 
 def explain(cases: Sequence[Case], ledger: Sequence[Entry]) -> None:
-    """Say of each mutant that the ledger knows that it is explained: it need not be judged."""
+    """Mark each mutant of the ledger as explained: it need not be judged."""
     entries = {entry.key: entry for entry in ledger}
     for case in cases:
         if case.key in entries:
@@ -158,7 +158,7 @@ def explain(cases: Sequence[Case], ledger: Sequence[Entry]) -> None:
 
 
 def hold_against_ledger(account: Account, ledger: Sequence[Entry]) -> None:
-    """Explain survivors by the ledger, and note its lines that are not true any more."""
+    """Explain survivors by the ledger, and record its entries that are no longer true."""
     everything = {
         (mutant.file, mutant.before, mutant.after) for source in SOURCES for mutant in source.drawn(everything=True)[0]
     }
@@ -177,11 +177,11 @@ def hold_against_ledger(account: Account, ledger: Sequence[Entry]) -> None:
                 )
 
 
-# What is said of it ---------------------------------------------------------------------------------------------------
+# Output ---------------------------------------------------------------------------------------------------------------
 
 
 def announce(console: Console, cases: Sequence[Case], enumerated: dict[str, int]) -> None:
-    """How many mutants there are, and how many of them this run judges."""
+    """Print how many mutants there are, and how many of them this run judges."""
     for file, count in enumerated.items():
         here = sum(case.mutant.file == file for case in cases)
         drawn_from = "all" if here == count else f"{here} drawn"
@@ -189,12 +189,12 @@ def announce(console: Console, cases: Sequence[Case], enumerated: dict[str, int]
     console.print(f"{len(cases)} of {sum(enumerated.values())} mutants; `--all` judges every one", highlight=False)
 
 
-def order(hearings: Iterable[Hearing]) -> str:
-    return ", ".join(f"{hearing.property} {str(hearing.dtype).removeprefix('torch.')}" for hearing in hearings)
+def order(checks: Iterable[Check]) -> str:
+    return ", ".join(f"{check.property} {str(check.dtype).removeprefix('torch.')}" for check in checks)
 
 
 def show(console: Console, account: Account) -> None:
-    """Every mutant with the property that kills it, the scores, the survivors, the zoo, and what is wrong."""
+    """Print every mutant with the property that kills it, the scores, the survivors, the zoo, and the complaints."""
     table = Table(title="Mutants", title_justify="left")
     for column in ("mutant", "difference", "noticed by", "s"):
         table.add_column(column, overflow="fold", justify="right" if column == "s" else "left")
@@ -209,7 +209,7 @@ def show(console: Console, account: Account) -> None:
     _show_scores(console, account)
     survivors = [case for case in account.cases if case.entry is not None] + account.follow_up()
     if survivors:
-        console.print("\n[bold]Survivors, and what the ledger explains[/]")
+        console.print("\n[bold]Survivors and explained mutants[/]")
     for case in survivors:
         console.print(
             f"  {case.mutant.id}\n    - {case.mutant.before}\n    + {case.mutant.after}", markup=False, highlight=False
@@ -229,7 +229,7 @@ SCORES = ("source", "of", "drawn", "killed", *KINDS, "follow-up", "stillborn", "
 
 
 def score_rows(account: Account) -> list[list[str]]:
-    """A row for each backend and for the code that several share, and one for all."""
+    """A row for each backend, one for shared code, and one for all."""
     groups = list(dict.fromkeys(case.source.group for case in account.cases))
     rows = []
     for group in (*groups, None):
@@ -294,7 +294,7 @@ def _short(mutant: Mutant, context: int = 14) -> str:
 
 
 def write(account: Account, path: Path) -> None:
-    """The record: one JSON file, from which all that `show` draws could be drawn again."""
+    """Write the record: one JSON file with all the data that `show` prints."""
     mutants = []
     for case in account.cases:
         assert case.outcome is not None
@@ -315,7 +315,7 @@ def write(account: Account, path: Path) -> None:
         "environment": environment.describe(),
         "seconds": account.seconds,
         "enumerated": account.enumerated,
-        "hearings": [{"property": h.property, "dtype": str(h.dtype), "cost": h.cost} for h in account.hearings],
+        "hearings": [{"property": h.property, "dtype": str(h.dtype), "cost": h.cost} for h in account.checks],
         "score": account.score(),
         "scores": [SCORES, *score_rows(account)],
         "mutants": mutants,

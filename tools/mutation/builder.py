@@ -1,7 +1,7 @@
-"""Runs compilers on request, in a process of its own, so that the court may fork without threads.
+"""Runs compilers on request, in a separate process, so that the judging process has no threads and can fork.
 
-Reads one JSON object a line, `{"id", "folder", "commands", "needs"}`, and answers each with
-`{"id", "ok", "log", "seconds"}`. Jobs start in the order in which they come; a job needs only earlier ones.
+Reads JSON objects, one on each line, `{"id", "folder", "commands", "needs"}`, and answers each with
+`{"id", "ok", "log", "seconds"}`. Jobs start in the order in which they arrive; a job needs only earlier ones.
 Imports the standard library alone. `python builder.py WORKERS`
 """
 
@@ -15,14 +15,14 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-#: Seconds that one compiler call may take, on a machine that may be busy with other things too.
+#: The time limit of one compiler call in seconds, on a machine that may be busy.
 TIMEOUT = 900.0
 
 
 def run(job: dict[str, Any], needed: list[Future[bool]]) -> tuple[bool, str]:
-    """Whether all commands succeeded, and what the one that did not has said."""
+    """Whether all commands succeeded, and the output of the one that failed."""
     if not all(future.result() for future in needed):
-        return False, "what it is built upon does not build"
+        return False, "a job that it needs does not build"
     for command in job["commands"]:
         try:
             done = subprocess.run(

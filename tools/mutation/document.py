@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.rendering import tables
 from tools.mutation.account import KINDS
-from tools.mutation.court import KILLED, SURVIVED
+from tools.mutation.judging import KILLED, SURVIVED
 
 DOCUMENT = Path("docs/mutation.md")
 
@@ -22,7 +22,7 @@ def insert(record: dict[str, Any], document: str) -> str:
 
 
 def drawn(record: dict[str, Any]) -> dict[str, str]:
-    """What stands between the markers, by their names."""
+    """The tables by the names of their markers."""
     return {
         "run": _run(record),
         "scores": _table(*record["scores"]),
@@ -45,7 +45,7 @@ def _run(record: dict[str, Any]) -> str:
 
 
 def _kills(record: dict[str, Any]) -> str:
-    """How much each property was the first to notice, the busiest first."""
+    """How many mutants and faults each property was the first to notice, sorted by number."""
     of_mutants, of_faults = (
         Counter(_noticed_by(outcome["by"]) for outcome in record[part] if outcome["status"] == KILLED)
         for part in ("mutants", "faults")
@@ -56,14 +56,14 @@ def _kills(record: dict[str, Any]) -> str:
 
 
 def strength(record: dict[str, Any]) -> dict[str, Any]:
-    """What `harness.running.strength` reads. Each mutant met one property after the other until one noticed it."""
-    order = [(hearing["property"], hearing["dtype"].removeprefix("torch.")) for hearing in record["hearings"]]
+    """The data for `harness.running.strength`. Each mutant was judged by property after property until one failed."""
+    order = [(check["property"], check["dtype"].removeprefix("torch.")) for check in record["hearings"]]
     judged = [mutant for mutant in record["mutants"] if mutant["status"] in (KILLED, SURVIVED)]
-    # How far each came: to the hearing that noticed it, or past them all, where only AddressSanitizer did or nothing.
+    # The index of the check that noticed each mutant, or the number of checks if only AddressSanitizer or nothing did.
     reached = []
     for mutant in judged:
-        hearing = (_noticed_by(mutant["by"]), mutant["dtype"].removeprefix("torch."))
-        reached.append(order.index(hearing) if mutant["status"] == KILLED and hearing in order else len(order))
+        check = (_noticed_by(mutant["by"]), mutant["dtype"].removeprefix("torch."))
+        reached.append(order.index(check) if mutant["status"] == KILLED and check in order else len(order))
     faults = Counter(_noticed_by(fault["by"]) for fault in record["faults"] if fault["status"] == KILLED)
     properties = {}
     for name in dict.fromkeys(name for name, _ in order):
@@ -75,13 +75,13 @@ def strength(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _noticed_by(by: str) -> str:
-    """The property: `vjp-parity: crash (SIGSEGV)` is noticed by vjp-parity."""
+    """The name of the property: vjp-parity for `vjp-parity: crash (SIGSEGV)`."""
     sanitized, _, rest = by.rpartition("sanitize: ")
     return rest.partition(":")[0] + (", under AddressSanitizer" if sanitized or by != rest else "")
 
 
 def _ledger(mutants: Iterable[dict[str, Any]]) -> str:
-    """What was not killed, by why, each with its reason."""
+    """The mutants that were not killed, by kind, each with its reason."""
     rows = []
     for mutant in mutants:
         if mutant["status"] != KILLED and (mutant["explained"] or mutant["status"] == SURVIVED):

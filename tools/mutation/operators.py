@@ -1,11 +1,10 @@
 """The mutation operators: from the text of a right source to the texts of wrong ones.
 
-Python is taken apart by `ast`, C++ and CUDA by tokens; either way a mutant is one replacement in the text, so that
-all else stays as it is, and its difference is one or two lines. Nothing here is random and nothing is run: a source
-gives the same list each time.
+Python is parsed by `ast`, C++ and CUDA by tokens; in both cases a mutant is one replacement in the text, so that its
+diff is one or two lines. Nothing here is random and nothing is executed: a source gives the same list each time.
 
-Left alone are comments, strings, preprocessor lines, declarations, signatures, template heads, what is compiled for
-real CUDA only, and the registration of operators.
+Never mutated are comments, strings, preprocessor lines, declarations, signatures, template heads, code that is
+compiled for real CUDA only, and the registration of operators.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Edit:
-    """One rewriting: `text[start:end]` becomes `replacement`."""
+    """One edit: `text[start:end]` becomes `replacement`."""
 
     operator: str
     start: int
@@ -36,7 +35,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Mutant:
-    """An edit of a file, which `id` names for people and `before` and `after` for the ledger."""
+    """An edit of a file. `id` identifies it for people, `before` and `after` identify it for the ledger."""
 
     file: str
     line: int
@@ -48,12 +47,12 @@ class Mutant:
 
     @property
     def id(self) -> str:
-        """`cuda_accessor/csrc/lltm.cu:25:swap-operator:1`: the file under backends/, line, operator, how manieth."""
+        """`cuda_accessor/csrc/lltm.cu:25:swap-operator:1`: file, line, operator, number."""
         return f"{self.file}:{self.line}:{self.edit.operator}:{self.index}"
 
 
 def mutants(file: str, text: str) -> list[Mutant]:
-    """Every mutant of a source, in the order of its text. Two edits that come to the same text are one mutant."""
+    """Every mutant of a source, in the order of its text. Two edits with the same result are one mutant."""
     edits = _python_edits(text) if file.endswith(".py") else _cpp_edits(text)
     ordered = sorted(edits, key=lambda edit: (edit.start, edit.end, edit.operator, edit.replacement))
     starts = _line_starts(text)
@@ -73,7 +72,7 @@ def mutants(file: str, text: str) -> list[Mutant]:
 
 
 def sample(found: list[Mutant], limit: int, seed: int) -> list[Mutant]:
-    """At most `limit` mutants, as evenly over the operators as they allow, drawn with a seed of the file's own."""
+    """At most `limit` mutants, distributed over the operators as evenly as possible, drawn with a seed for the file."""
     if len(found) <= limit:
         return found
     generator = random.Random(f"{seed}:{found[0].file}")
@@ -300,7 +299,7 @@ _CPP_NAMES = {
 }
 _NARROWED = {"int64_t": "int32_t"}
 _IDLE_MEMBERS = frozenset({"contiguous", "t"})
-#: A statement that begins so declares something, or leaves: it is not dropped. A guard object may be.
+#: Statements that begin in this way are declarations or jumps: they are not dropped. A guard object may be dropped.
 _DECLARES = re.compile(
     r"(?:const|auto|static|inline|constexpr|struct|using|template|namespace|return|case|default|else|do)\b"
     r"|[\w:]+(?:<[^;=()]*>)?[&*]?\s+[&*]?\w"
@@ -346,12 +345,12 @@ class _Cpp:
     # structure
 
     def _nest(self) -> None:
-        """Match brackets, those of templates too; `_parent` is the innermost open one of each token."""
+        """Match brackets, including those of templates; `_parent` is the innermost open bracket of each token."""
         stack: list[int] = []
         for number, token in enumerate(self._all):
             if token.kind == "mark" and token.text in ")]}>" and not (token.text == ">" and self._is_spaced(token)):
                 while stack and self._all[stack[-1]].text == "<" and token.text != ">":
-                    stack.pop()  # what looked like a template was a comparison
+                    stack.pop()  # it was a comparison and not a template
                 if stack and _PAIRS[self._all[stack[-1]].text] == token.text:
                     self._match[stack[-1]], self._match[number] = number, stack[-1]
                     stack.pop()
@@ -362,7 +361,7 @@ class _Cpp:
                 stack.append(number)
 
     def _is_spaced(self, token: _Token) -> bool:
-        """Whether white space stands on both sides, as clang-format has it of binary operators and of nothing else."""
+        """Whether there is white space on both sides: clang-format puts it there only for binary operators."""
         around = self._text[token.start - 1 : token.start] + self._text[token.end : token.end + 1]
         return len(around) == 2 and around.isspace()
 
@@ -384,7 +383,7 @@ class _Cpp:
     def _is_signature(self, number: int) -> bool:
         """Whether the parenthesis holds parameters and not arguments: `name(Type one, Type other)` and then `{` or `;`.
 
-        Its first entry is then two words with nothing between them but white space, `&` or `*`.
+        In parameters, the first entry consists of two words with only white space, `&` or `*` between them.
         """
         close = self._match.get(number)
         if close is None or close + 1 >= len(self._all) or self._parent[number] == -1:
@@ -399,7 +398,7 @@ class _Cpp:
         )
 
     def _inside_braces_of_function(self, number: int) -> bool:
-        """Whether an enclosing brace is opened by `) {` or `) const {`, and so is a body."""
+        """Whether an enclosing brace opens a function body: `) {` or `) const {`."""
         parent = self._parent[number]
         while parent >= 0:
             if self._all[parent].text == "{" and self._all[parent - 1].text in (")", "const"):
@@ -411,7 +410,7 @@ class _Cpp:
         return next(n for n in range(number, len(self._all)) if self._all[n].text == ";")
 
     def _entries(self, opener: int) -> list[tuple[int, int]]:
-        """Spans of what commas separate inside a bracket."""
+        """Spans of the entries inside a bracket, separated by commas."""
         close = self._match.get(opener)
         if close is None or close == opener + 1:
             return []
@@ -426,7 +425,7 @@ class _Cpp:
         return token.kind == "mark" and token.text in _RANK and self._is_spaced(token)
 
     def _operand(self, number: int, step: int) -> tuple[int, int]:
-        """Span of what stands on one side of a binary operator, as far as that operator binds it."""
+        """Span of the operand on one side of a binary operator, by precedence."""
         rank, parent = _RANK[self._all[number].text], self._parent[number]
         edge, at = number, number + step
         while 0 <= at < len(self._all):
@@ -477,7 +476,7 @@ class _Cpp:
         yield Edit("drop-guard", start, end, "true")
 
     def _bound(self, opener: int) -> Iterator[Edit]:
-        """`item < items` becomes `item < items - 1`; one more is what `<=` for `<` does."""
+        """`item < items` becomes `item < items - 1`; replacing `<` by `<=` tests the other direction."""
         for number in range(opener + 1, self._match[opener]):
             if self._parent[number] == opener and self._is_binary(number) and self._all[number].text in ("<", "<="):
                 _, end = self._operand(number, 1)
@@ -512,7 +511,7 @@ class _Cpp:
     def _swapped(self, opener: int) -> Iterator[Edit]:
         previous = self._all[opener - 1].text if opener else ""
         if self._all[opener].text == "{" and previous not in (",", "(", "{", "=", "return"):
-            return  # a block, and not a list
+            return  # a block, not a list
         entries = self._entries(opener)
         for (start, middle), (behind, end) in pairwise(entries):
             one, other = self._text[start:middle], self._text[behind:end]
@@ -521,7 +520,7 @@ class _Cpp:
 
     @staticmethod
     def _sort(argument: str) -> str | None:
-        """A guess at an argument's type, by its form: None for literals, declarations and lambdas."""
+        """A guess at an argument's type from its text: None for literals, declarations and lambdas."""
         if not re.match(r"[A-Za-z_]", argument) or re.search(r'["{}]|\bdtype\b|\bstream\b|\w\s+[\w&*]', argument):
             return None
         called = re.match(r"([\w:]+(?:<[^()]*>)?)\(.*\)$", argument, re.DOTALL)
@@ -531,7 +530,7 @@ class _Cpp:
         return f".{member[1]}" if member and argument.endswith(")") else "name"
 
     def _index(self, opener: int) -> Iterator[Edit]:
-        """`[row]` becomes `[row + 1]`; numbers change as all numbers do."""
+        """`[row]` becomes `[row + 1]`; numbers are changed by `_number`."""
         close = self._match[opener]
         if close == opener + 2 and self._all[opener + 1].kind == "name" and self._all[opener - 1].kind == "name":
             if self._all[close + 1].text == "=" and self._parent[opener] == -1:
@@ -539,7 +538,7 @@ class _Cpp:
             yield Edit("off-by-one", self._all[close].start, self._all[close].start, " + 1")
 
     def _is_label(self, colon: int) -> bool:
-        """Whether a colon ends `case X:` or `default:`, and is not that of a condition."""
+        """Whether a colon ends `case X:` or `default:`; otherwise it belongs to a condition."""
         before = [token.text for token in self._all[max(colon - 4, 0) : colon]]
         return self._all[colon].text == ":" and bool({"case", "default"} & set(before))
 

@@ -1,4 +1,4 @@
-"""The run: draw mutants, build them beside the judging, judge, hold the survivors against the ledger."""
+"""The run: draw mutants, build them while others are judged, judge, compare the survivors with the ledger."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from rich.console import Console
 from backends.base import CompiledOperator
 from harness import discovery
 from harness.building import build
-from tools.mutation import court, zoo_score
+from tools.mutation import judging, zoo_score
 from tools.mutation.account import Account, Case, announce, explain, hold_against_ledger, order, read_ledger
-from tools.mutation.court import KILLED, STILLBORN, SURVIVED, Candidate, Hearing, Outcome, Trial
+from tools.mutation.judging import KILLED, STILLBORN, SURVIVED, Candidate, Check, Outcome, Trial
 from tools.mutation.sources import BACKENDS, OPERATOR, ROOT, SOURCES, Job, Workshop, device_of
 
-#: What is asked in float16, last: it differs from bfloat16 in its range, and in which checks let it in.
+#: Properties that are judged in float16, last: it differs from bfloat16 in its range and in the checks of dtypes.
 HALF = ("forward-parity", "vjp-parity")
-#: What survivors are asked under AddressSanitizer and UBSan: every way through the kernels, and cheap oracles.
+#: Properties for survivors under AddressSanitizer and UBSan: they reach every path of the kernels with cheap oracles.
 SANITIZED = ("forward-parity", "vjp-parity", "layouts", "rejects-wrong-calls")
 
 
 class Builder:
-    """The compilers' process; see builder.py."""
+    """The process that runs compilers; see builder.py."""
 
     def __init__(self, workers: int) -> None:
         self._process = subprocess.Popen(
@@ -55,7 +55,7 @@ class Builder:
         self._stdin.flush()
 
     def answers(self) -> list[dict[str, Any]]:
-        """What has been built since the last time. Raises RuntimeError if the builder is gone."""
+        """The answers since the last call. Raises RuntimeError if the builder has ended."""
         data = self._stdout.read()
         if data == b"":
             raise RuntimeError("the builder process ended before its work was done")
@@ -69,8 +69,8 @@ class Builder:
         self._process.wait()
 
 
-class Hall:
-    """Trials side by side, and the builder beside them: one loop, no threads."""
+class TrialPool:
+    """Parallel trials and the builder in one loop, without threads."""
 
     def __init__(self, jobs: int, builder: Builder | None = None) -> None:
         self._jobs, self._builder = jobs, builder
@@ -84,21 +84,21 @@ class Hall:
     def judge(
         self,
         candidate: Candidate,
-        hearings: Sequence[Hearing],
+        checks: Sequence[Check],
         then: Callable[[Outcome, Trial], None],
         stop_at_first: bool = True,
     ) -> None:
-        """Judge as soon as there is room; `then` gets the outcome."""
-        self._waiting.append((lambda: Trial(candidate, hearings, stop_at_first), then))
+        """Judge as soon as a slot is free; `then` gets the outcome."""
+        self._waiting.append((lambda: Trial(candidate, checks, stop_at_first), then))
 
     def build(self, job: Job, then: Callable[[bool, str], None]) -> None:
-        """Have a library built; `then` gets whether it was, and the compiler's words."""
+        """Build a library; `then` gets whether it succeeded, and the compiler's output."""
         assert self._builder is not None
         self._building[job.id] = then
         self._builder.submit(job)
 
     def run(self) -> None:
-        """Until nothing is left to do."""
+        """Run until nothing is left to do."""
         while self._waiting or self._running or self._building:
             while self._waiting and len(self._running) < self._jobs:
                 start, then = self._waiting.pop(0)
@@ -118,7 +118,7 @@ class Hall:
         trial, then = self._running[descriptor]
         if not trial.advance():
             return
-        # Before it is closed: a sibling holds a copy of the descriptor, and epoll would report the closed one for ever.
+        # Before closing: another child holds a copy of the descriptor, and epoll would report the closed one for ever.
         self._selector.unregister(descriptor)
         del self._running[descriptor]
         then(trial.ended(), trial)
@@ -143,7 +143,7 @@ def drawn(everything: bool, only: Sequence[str]) -> tuple[list[Case], dict[str, 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says."""
+    """The options of the command line."""
 
     everything: bool = False
     only: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class Options:
 
 
 def run(console: Console, options: Options) -> Account:
-    """Judge the mutants that were drawn, the unmutated backends, and the zoo."""
+    """Judge the drawn mutants, the unmutated backends, and the zoo."""
     start = time.monotonic()
     torch.set_num_threads(1)
     cases, enumerated = drawn(options.everything, options.only)
@@ -176,7 +176,7 @@ class _Session:
     def __init__(self, console: Console, options: Options, account: Account, folder: Path, builder: Builder) -> None:
         self.account = account
         self._console, self._options, self._start = console, options, time.monotonic()
-        self._hall = Hall(os.cpu_count() or 1, builder)
+        self._pool = TrialPool(os.cpu_count() or 1, builder)
         hosts = list(dict.fromkeys(host for case in account.cases for host in case.hosts))
         self._workshop = Workshop(folder, hosts)
         self._ledger = read_ledger()
@@ -186,33 +186,33 @@ class _Session:
         self._compiled = [host for host in hosts if self._workshop.is_compiled(host)]
 
     def run(self) -> None:
-        account, hall = self.account, self._hall
+        account, pool = self.account, self._pool
         in_python = [case for case in self._cases if not self._workshop.is_compiled(case.hosts[0])]
         self._order_builds()
-        # The builder is at work by now. The oracles take this process a minute.
-        account.hearings = self._warmed()
-        self._console.print(f"oracles computed; heard in this order: {order(account.hearings)}", highlight=False)
+        # The builder is working already. Computing the oracles takes this process a minute.
+        account.checks = self._warmed()
+        self._console.print(f"oracles computed; order of the checks: {order(account.checks)}", highlight=False)
         for case in in_python:
             self._judge(case, case.hosts[0], _in_python(case))
         if self._options.zoo:
-            for candidate, own in zoo_score.faults(account.hearings):
-                hall.judge(candidate, own, lambda outcome, _: account.faults.append(outcome))
+            for candidate, own in zoo_score.faults(account.checks):
+                pool.judge(candidate, own, lambda outcome, _: account.faults.append(outcome))
             self._controls(0)
-        hall.run()
+        pool.run()
         if self._options.sanitize:
             self._sanitized()
         for seed in range(1, self._options.seeds if self._options.zoo else 0):
             zoo_score.reseed(seed)
             self._warmed()
             self._controls(seed)
-            hall.run()
+            pool.run()
         hold_against_ledger(account, self._ledger)
 
-    def _warmed(self) -> list[Hearing]:
+    def _warmed(self) -> list[Check]:
         only = self._options.properties or None
         half = [name for name in HALF if only is None or name in only]
-        first = [*court.warm(court.DTYPES, only), *court.warm(court.LAST_DTYPES, only)]
-        return [*first, *court.warm([torch.float16], half)]
+        first = [*judging.warm(judging.DTYPES, only), *judging.warm(judging.LAST_DTYPES, only)]
+        return [*first, *judging.warm([torch.float16], half)]
 
     # building
 
@@ -222,9 +222,9 @@ class _Session:
         if any(
             ".cpp" in case.source.rebuilt or case.mutant.edit.operator == "narrow-type" for case in self.account.cases
         ):
-            self._hall.build(self._workshop.header_job(), _must_build("the precompiled header"))
+            self._pool.build(self._workshop.header_job(), _must_build("the precompiled header"))
         for host in self._compiled:
-            self._hall.build(self._workshop.objects_job(host), self._keep(host))
+            self._pool.build(self._workshop.objects_job(host), self._keep(host))
         for host in self._compiled:
             self._build_honest(host)
         for case in self._cases:
@@ -244,9 +244,9 @@ class _Session:
         def built(ok: bool, log: str) -> None:
             _must_build(job.id)(ok, log)
             candidate = _in_library(f"the unmutated {host}", host, self._workshop.library(job))
-            self._hall.judge(candidate, self._hearings(host), lambda outcome, _: self.account.honest.append(outcome))
+            self._pool.judge(candidate, self._checks(host), lambda outcome, _: self.account.honest.append(outcome))
 
-        self._hall.build(job, built)
+        self._pool.build(job, built)
 
     def _build(self, case: Case, host: str) -> None:
         job = self._workshop.mutant_job(case.source, case.mutant, host)
@@ -258,7 +258,7 @@ class _Session:
                 case.host = host
                 case.outcome = Outcome(case.mutant.id, STILLBORN, by="compiler", message=_first_error(log))
 
-        self._hall.build(job, built)
+        self._pool.build(job, built)
 
     # judging
 
@@ -278,22 +278,22 @@ class _Session:
                 self._build(case, later[0])
             self._progress(case, outcome)
 
-        self._hall.judge(candidate, self._hearings(host), judged)
+        self._pool.judge(candidate, self._checks(host), judged)
 
-    def _hearings(self, host: str) -> list[Hearing]:
-        """What is asked of a backend; more where it is compiled, and all properties are asked."""
+    def _checks(self, host: str) -> list[Check]:
+        """The checks of a backend; more if it is compiled, unless `--property` narrows them."""
         more = self._workshop.is_compiled(host) and not self._options.properties
-        return [*self.account.hearings, *([court.OPCHECK, court.HOSTILE] if more else [])]
+        return [*self.account.checks, *([judging.OPCHECK, judging.HOSTILE] if more else [])]
 
     def _controls(self, seed: int) -> None:
         def judged(outcome: Outcome, trial: Trial) -> None:
             self.account.controls.append((outcome, trial.cells))
 
-        for candidate, own in zoo_score.controls(self.account.hearings, seed, everything=self._options.everything):
-            self._hall.judge(candidate, own, judged, stop_at_first=False)
+        for candidate, own in zoo_score.controls(self.account.checks, seed, everything=self._options.everything):
+            self._pool.judge(candidate, own, judged, stop_at_first=False)
 
     def _sanitized(self) -> None:
-        """Ask surviving kernels again, as `nox -s sanitize` does: an access out of bounds may change no value."""
+        """Judge surviving kernels under sanitizers, as `nox -s sanitize` does: they may access memory out of bounds."""
         survivors = {
             case.mutant.id: case
             for case in self.account.cases
@@ -310,14 +310,14 @@ class _Session:
                 self._sanitized_build(job, case.mutant.id, host, rows.append)
                 if host not in honest:
                     right = self._workshop.unmutated_job(case.source, case.mutant, host, build.SANITIZERS)
-                    honest[host] = ("", "", "")  # ordered; the answer comes below
+                    honest[host] = ("", "", "")  # requested; the answer comes later
                     self._sanitized_build(right, f"the unmutated {host}", host, partial(honest.__setitem__, host))
-        with _sanitized_court() as process:
-            self._hall.run()
+        with _sanitized_process() as process:
+            self._pool.run()
             question = {"honest": list(honest.values()), "mutants": rows}
             answer, _ = process.communicate(json.dumps(question).encode())
         if process.returncode != 0:
-            raise RuntimeError(f"the court under AddressSanitizer ended with {process.returncode}")
+            raise RuntimeError(f"judging under AddressSanitizer ended with exit code {process.returncode}")
         outcomes = {part: [Outcome(**row) for row in rows] for part, rows in json.loads(answer).items()}
         require_right(outcomes["honest"])
         for outcome in outcomes["mutants"]:
@@ -330,45 +330,45 @@ class _Session:
             _must_build(job.id)(ok, log)
             then((id, host, str(self._workshop.library(job))))
 
-        self._hall.build(job, built)
+        self._pool.build(job, built)
 
 
 def require_right(honest: Sequence[Outcome]) -> None:
-    """Raise RuntimeError where the sanitized court rejects what is right: it would reject every mutant too."""
+    """Raise RuntimeError if judging under sanitizers rejects an unmutated backend: it would reject every mutant too."""
     for outcome in honest:
         if outcome.status != SURVIVED:
             raise RuntimeError(
-                f"the sanitized court rejects {outcome.id}: {outcome.status} by {outcome.by}: {outcome.message}"
+                f"judging under sanitizers rejects {outcome.id}: {outcome.status} by {outcome.by}: {outcome.message}"
             )
 
 
 def serve() -> None:
-    """The court under AddressSanitizer: libraries from standard input, outcomes to standard output.
+    """Judge under AddressSanitizer: read libraries from standard input, write outcomes to standard output.
 
-    The mutants are judged only if everything unmutated comes through.
+    The mutants are judged only if all unmutated backends pass.
     """
     torch.set_num_threads(1)
-    hearings = court.warm([torch.float32], SANITIZED)
+    checks = judging.warm([torch.float32], SANITIZED)
     outcomes: dict[str, list[Outcome]] = {"honest": [], "mutants": []}
     for part, rows in json.loads(sys.stdin.read()).items():
         if any(outcome.status != SURVIVED for outcome in outcomes["honest"]):
             break
-        hall = Hall(os.cpu_count() or 1)
+        pool = TrialPool(os.cpu_count() or 1)
         for id, host, library in rows:
             candidate = _in_library(id, host, Path(library))
-            hall.judge(candidate, hearings, lambda outcome, _, part=part: outcomes[part].append(outcome))  # type: ignore[misc]
-        hall.run()
+            pool.judge(candidate, checks, lambda outcome, _, part=part: outcomes[part].append(outcome))  # type: ignore[misc]
+        pool.run()
     print(json.dumps({part: [asdict(outcome) for outcome in found] for part, found in outcomes.items()}))
 
 
 def preloaded() -> list[str]:
-    """The sanitizer's library, and the one that throws exceptions, which it looks for before Python has loaded it."""
+    """The sanitizer's library, and libstdc++, whose exception functions it looks up before Python has loaded it."""
     names = ("libasan.so", "libstdc++.so.6")
     calls = [[build.host_compiler(), f"-print-file-name={name}"] for name in names]
     return [subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in calls]
 
 
-def _sanitized_court() -> subprocess.Popen[bytes]:
+def _sanitized_process() -> subprocess.Popen[bytes]:
     changes = {
         "LD_PRELOAD": " ".join(preloaded()),
         "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",  # as in the noxfile's session
@@ -383,7 +383,7 @@ def _sanitized_court() -> subprocess.Popen[bytes]:
 
 
 def _renamed(host: str) -> str:
-    """No backend's name: by that a property would find the unmutated one, where it asks a fresh process."""
+    """A name that no backend has: by a backend's name, a property's fresh process would load the unmutated backend."""
     return f"mutated {host}"
 
 
@@ -391,13 +391,13 @@ def _in_library(id: str, host: str, library: Path) -> Candidate:
     implementation = discovery.backend(host).implementation(OPERATOR)
     assert isinstance(implementation, CompiledOperator)
     device = device_of(host)
-    load = court.from_library(library, implementation, device)
+    load = judging.from_library(library, implementation, device)
     return Candidate(id, _renamed(host), device, load, discovery.backend(host).backend.declared)
 
 
 def _in_python(case: Case) -> Candidate:
     host = case.hosts[0]
-    load = court.from_python(case.mutant.text, str(BACKENDS / case.mutant.file))
+    load = judging.from_python(case.mutant.text, str(BACKENDS / case.mutant.file))
     return Candidate(case.mutant.id, _renamed(host), device_of(host), load, discovery.backend(host).backend.declared)
 
 

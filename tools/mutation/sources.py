@@ -1,4 +1,4 @@
-"""Which files are mutated, how many mutants of each are drawn, and what a mutant of each takes to build."""
+"""The mutated files, how many mutants of each are drawn, and how a mutant of each is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKENDS = ROOT / "backends"
 OPERATOR = "lltm"
 SEED = 20240607
 
-#: Optimisation of mutants. -O1 compiles a .cu file in half the time of -O2, and what is judged is not speed.
+#: Optimisation of mutants. -O1 compiles a .cu file in half the time of -O2, and speed is not judged.
 OPTIMISATION = "-O1"
 HEADER = "precompiled header"
 
@@ -28,7 +28,7 @@ HEADER = "precompiled header"
 class Source:
     """A file under backends/. Its mutants are judged inside `hosts` in turn, until one of them notices.
 
-    `rebuilt` are the suffixes of the sources that use what is mutated in it; all other objects are the right ones.
+    `rebuilt` are the suffixes of the sources that depend on it; all other objects are the unmutated ones.
     """
 
     file: str
@@ -38,12 +38,12 @@ class Source:
 
     @property
     def has_kernels(self) -> bool:
-        """Whether its mutants are in what runs on the device."""
+        """Whether its mutants are in code that runs on the device."""
         return ".cu" in self.rebuilt
 
     @property
     def group(self) -> str:
-        """Whose score it counts for: a backend's, or that of the code that several share."""
+        """The group of its score: a backend, or the code that several share."""
         return discovery.public_name(self.file.split("/")[0]) if self.file[0] != "_" else self.file.split("/")[0]
 
     def drawn(self, everything: bool) -> tuple[list[Mutant], int]:
@@ -76,14 +76,14 @@ SOURCES = (
 
 
 def device_of(host: str) -> str:
-    """Where a backend is judged on a machine without CUDA."""
+    """The device on which a backend is judged on a machine without CUDA."""
     devices = discovery.backend(host).backend.devices
     return CPU if CPU in devices else CUDA_EMULATED
 
 
 @dataclass(frozen=True)
 class Job:
-    """Commands for the builder, to be run one after the other in `folder` once all of `needs` are done."""
+    """Commands for the builder. It runs them one after the other in `folder`, after all jobs of `needs`."""
 
     id: str
     folder: Path
@@ -92,7 +92,7 @@ class Job:
 
 
 class Workshop:
-    """A folder in which the compiled backends are built from copies: right objects once, mutated ones as asked."""
+    """A folder in which the compiled backends are built from copies: unmutated objects once, mutants on request."""
 
     def __init__(self, folder: Path, hosts: Sequence[str]) -> None:
         self._folder = folder
@@ -115,7 +115,7 @@ class Workshop:
         return Job(HEADER, self._header.parent, (command,))
 
     def objects_job(self, host: str) -> Job:
-        """The right objects of a backend, which its mutants are linked with: from the cache, where they are there."""
+        """The unmutated objects of a backend, to link with its mutants; from the cache if possible."""
         plan, tree = self._plans[host], self._folder / host
         tree.mkdir()
         commands = []
@@ -128,7 +128,7 @@ class Workshop:
         return Job(f"objects of {host}", tree, tuple(commands))
 
     def keep_objects(self, host: str) -> None:
-        """Put what `objects_job` has compiled into the cache."""
+        """Put the objects of `objects_job` into the cache."""
         plan = self._plans[host]
         self._kept(plan).mkdir(parents=True, exist_ok=True)
         for step in plan.steps:
@@ -142,13 +142,13 @@ class Workshop:
         return build.cache_root() / f"mutation-{plan.name}-{plan.key}{OPTIMISATION}"
 
     def honest_job(self, host: str) -> Job:
-        """The unmutated backend, linked as the mutants are."""
+        """The unmutated backend, linked in the same way as the mutants."""
         plan, tree = self._plans[host], self._folder / host
         objects = [str(tree / step.output) for step in plan.steps]
         return Job(f"honest {host}", tree, (_linked(plan, objects, ()),), (f"objects of {host}",))
 
     def mutant_job(self, source: Source, mutant: Mutant, host: str, extra: tuple[str, ...] = ()) -> Job:
-        """The backend with the mutant in it; `extra` flags go to what is compiled anew, and to the linker."""
+        """The backend with the mutant; `extra` flags go to the recompiled sources and to the linker."""
         plan = self._plans[host]
         name = re.sub(r"\W+", "_", f"{mutant.id} in {host} {' '.join(extra)}").strip("_")
         tree = self._folder / "mutants" / name
@@ -157,7 +157,7 @@ class Workshop:
         commands, objects = [], []
         needs = [f"objects of {host}"]
         for step in plan.steps:
-            # A narrower member changes a struct that both sides of a header know.
+            # A narrower member changes a struct that all users of a header share.
             if step.source.suffix not in source.rebuilt and mutant.edit.operator != "narrow-type":
                 objects.append(str(self._folder / host / step.output))
                 continue
@@ -170,7 +170,7 @@ class Workshop:
         return Job(name, tree, (*commands, _linked(plan, objects, extra)), tuple(needs))
 
     def unmutated_job(self, source: Source, mutant: Mutant, host: str, extra: tuple[str, ...]) -> Job:
-        """The backend built just like the one with the mutant, but without it."""
+        """The backend built in the same way, but without the mutant."""
         right = replace(mutant, text=(BACKENDS / source.file).read_text(), index=0)
         return self.mutant_job(source, right, host, extra)
 
@@ -196,6 +196,6 @@ def _tuned(command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _linked(plan: build.SamplingPlan, objects: list[str], extra: tuple[str, ...]) -> tuple[str, ...]:
-    # gold links in a third of the time of the linker that most systems use.
+    # gold needs a third of the time of the default linker.
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
     return (*plan.link[:2], *linker, *extra, "-o", "mutant.so", *objects, *plan.link[2:])

@@ -1,4 +1,4 @@
-"""The hand-written faults and controls before the same court: what each fault costs to notice, and false alarms."""
+"""The hand-written faults and controls, judged in the same way: which check notices each fault, and false alarms."""
 
 from __future__ import annotations
 
@@ -10,40 +10,38 @@ import harness.judging.scenario
 from harness.judging.subject import Examples
 from spec.contract import Draw
 from tests.zoo import registry as zoo
-from tools.mutation.court import Candidate, Hearing
+from tools.mutation.judging import Candidate, Check
 from tools.mutation.sources import OPERATOR
 
-#: Apart from one another by more than any seed that a scenario has.
+#: The distance between two seeds of this module, larger than any seed of a scenario.
 _FURTHER_SEEDS = 7_919_017
-#: Left to tests/meta/test_faults.py, which asks every control everything in every dtype.
+#: Expensive properties. tests/meta/test_faults.py judges every control by them.
 TOO_DEAR = ("sizes",)
 
 
-def faults(hearings: Sequence[Hearing]) -> list[tuple[Candidate, list[Hearing]]]:
-    """Each fault, and the hearings in its own dtype."""
+def faults(checks: Sequence[Check]) -> list[tuple[Candidate, list[Check]]]:
+    """Each fault, and the checks in its own dtype."""
     return [
-        (_candidate(fault.name, fault.function, fault.examples), [h for h in hearings if h.dtype == fault.dtype])
+        (_candidate(fault.name, fault.function, fault.examples), [h for h in checks if h.dtype == fault.dtype])
         for fault in zoo.faults(OPERATOR)
     ]
 
 
-def controls(
-    hearings: Sequence[Hearing], seed: int = 0, everything: bool = False
-) -> list[tuple[Candidate, list[Hearing]]]:
-    """Each control, and the hearings that it must come through: those of one dtype, in turn, or all."""
-    dtypes = list(dict.fromkeys(hearing.dtype for hearing in hearings))
+def controls(checks: Sequence[Check], seed: int = 0, everything: bool = False) -> list[tuple[Candidate, list[Check]]]:
+    """Each control, and the checks that it must pass: those of one dtype, in turn, or all."""
+    dtypes = list(dict.fromkeys(check.dtype for check in checks))
     found = []
     for place, control in enumerate(zoo.controls(OPERATOR)):
-        own = [hearing for hearing in hearings if hearing.property not in control.gives_up]
+        own = [check for check in checks if check.property not in control.gives_up]
         if not everything:
             dtype = dtypes[(place + seed) % len(dtypes)] if dtypes else None
-            own = [hearing for hearing in own if hearing.dtype == dtype and hearing.property not in TOO_DEAR]
+            own = [check for check in own if check.dtype == dtype and check.property not in TOO_DEAR]
         found.append((_candidate(f"{control.name}, seed {seed}", control.function), own))
     return found
 
 
 def reseed(seed: int) -> None:
-    """Draw other values for every scenario from here on; the oracles are computed anew."""
+    """Draw other values for every scenario from now on; the oracles are computed again."""
     harness.judging.scenario.Draw = lambda own: Draw(own + seed * _FURTHER_SEEDS)  # type: ignore[attr-defined, assignment]
     harness.judging.oracle._expected.cache_clear()
 

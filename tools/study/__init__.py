@@ -1,4 +1,4 @@
-"""How often the court is wrong, measured: false alarms over the controls of the zoo and detections over its faults.
+"""Measure how often the harness is wrong: false alarms over the controls of tests/zoo, detections over its faults.
 
-`method` runs the study and draws its tables, `judges` are the rules that are compared, `plot` draws the figures.
+`method` runs the study and draws its tables, `judges` defines the rules to compare, `plot` draws the figures.
 """

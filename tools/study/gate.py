@@ -1,13 +1,13 @@
-"""Measure the gate: how often it alarms where nothing changed, and how often it sees a slow-down that was planted.
+"""Measure the gate: how often it alarms without a change, and how often it detects a planted slow-down.
 
     python -m tools.study.gate --sets 10 --trials 5 -o results/cpu/gate-study.json       # minutes; a quiet machine
     python -m tools.study.gate --draw results/cpu/gate-study.json                        # tables into docs/gate.md
 
-Both sides are this tree; a planted slow-down of x% is x% more calls in each block. A set has launches of its own, in
-which all its trials are made, and the set behind it gives their reruns. The processes of a set are started side by
-side, and all but two of them wait: on a GPU a start takes longer than a launch's samples. Other judges see blocks that
-were timed in sequence, base first and then head, as they are used. The raw samples are kept, and judged when the tables
-are drawn.
+Both sides are this tree; a planted slow-down of x% is x% more calls in each block. A set has its own launches,
+which all its trials share, and the next set supplies their reruns. The processes of a set start in parallel, and all
+but two of them wait: on a GPU a start takes longer than a launch's samples. Other judges get blocks that were timed in
+sequence, base first and then head, as is usual for them. The raw samples are recorded, and judged when the tables are
+drawn.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from tools.study.method import percent
 DOCUMENT = Path("docs/gate.md")
 KIND, SCHEMA = "gate-study", 1
 PLANTED = (0.0, 0.03, 0.05, 0.10)
-#: Calls of a block are a multiple of this, so that each planted part of them is a whole number.
+#: Calls of a block are a multiple of this, so that each planted share of them is a whole number.
 HUNDRED = 100
-#: Blocks of each side that the sequential judges see.
+#: Blocks of each side for the sequential judges.
 SEQUENTIAL = 40
 RULE = Rule()
 
@@ -119,13 +119,13 @@ def mean_5(base: list[float], head: list[float]) -> bool:
 
 
 def u_test(base: list[float], head: list[float]) -> bool:
-    """google/benchmark's compare.py: Mann and Whitney's U test at 5%, counted where head's median is the larger one."""
+    """google/benchmark's compare.py: Mann and Whitney's U test at 5%, counted if head's median is larger."""
     p = float(mannwhitneyu(base, head, alternative="two-sided").pvalue)
     return p < 0.05 and statistics.median(head) > statistics.median(base)
 
 
 def least_3(base: list[float], head: list[float]) -> bool:
-    """The least of k: head's fastest block 3% slower than base's."""
+    """The minimum of k blocks: head's fastest block is 3% slower than base's."""
     return min(head) > 1.03 * min(base)
 
 
@@ -138,7 +138,7 @@ ONCE, GATE = "the gate without its rerun", "the gate"
 
 
 def planted_in(record: dict[str, Any]) -> tuple[float, ...]:
-    """The slow-downs that were planted, 0 first. Records of before they could be chosen have the usual ones."""
+    """The planted slow-downs, 0 first. Old records without the field have the default ones."""
     return tuple(record["settings"].get("planted", PLANTED))
 
 
@@ -163,7 +163,7 @@ def judged(record: dict[str, Any]) -> dict[str, dict[float, list[str]]]:
     verdicts: dict[str, dict[float, list[str]]] = {name: {planted: [] for planted in shown} for name in names}
     for (number, trial, planted), own in by_place.items():
         first, again = alarm(number, trial, planted), alarm(number + 1, trial, planted)
-        # The controls of a trial are another trial of its set.
+        # Another trial of the same set supplies the controls of a trial.
         same, control = alarm(number, trial + 1, 0.0), alarm(number, trial + 1, VISIBLE)
         last = again if first[0] else first
         if same[0] or same[1]:
@@ -202,7 +202,7 @@ def drawn(record: dict[str, Any]) -> str:
 
 
 def with_place(document: str, name: str) -> str:
-    """The page with a place for that record's table, at its end where there is none yet."""
+    """The page with markers for that record's table; new ones are added at the end."""
     if f"<!-- {name} -->" in document:
         return document
     return f"{document.rstrip()}\n\n<!-- {name} -->\n\n<!-- end -->\n"
@@ -210,12 +210,14 @@ def with_place(document: str, name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", type=int, default=10, help="each with launches of its own")
-    parser.add_argument("--trials", type=int, default=5, help="of each planted slow-down in a set; at least 2")
+    parser.add_argument("--sets", type=int, default=10, help="sets, each with its own launches")
+    parser.add_argument("--trials", type=int, default=5, help="per planted slow-down and set; at least 2")
     parser.add_argument("--launches", type=int, default=SamplingPlan.launches)
     parser.add_argument("--pairs", type=int, default=SamplingPlan.pairs, help="in a launch")
     parser.add_argument("--seconds", type=float, default=SamplingPlan.seconds, help="of a block")
-    parser.add_argument("--planted", type=float, nargs="+", default=list(PLANTED), help="beside 0 and 0.1")
+    parser.add_argument(
+        "--planted", type=float, nargs="+", default=list(PLANTED), help="planted slow-downs; 0 and 0.1 are always added"
+    )
     parser.add_argument("--threads", type=int, default=1)
     for name, usual in (("operator", "lltm"), ("backend", "python-autograd"), ("device", "cpu"), ("case", "tutorial")):
         parser.add_argument(f"--{name}", default=usual)
@@ -230,7 +232,7 @@ def main() -> None:
             parser.error("--sets and --trials should be at least 2: reruns and controls are other sets and trials")
         names = ("operator", "backend", "device", "dtype", "case", "phase", "clock")
         benchmark = {key: getattr(given, key) for key in names}
-        planted = tuple(sorted({0.0, VISIBLE, *given.planted}))  # what the gate's own controls need is always there
+        planted = tuple(sorted({0.0, VISIBLE, *given.planted}))  # the gate's own controls need 0 and VISIBLE
         size = Size(given.sets, given.trials, given.launches, given.pairs, given.seconds, planted)
         write(study(benchmark, size, given.threads), given.output)
     if given.draw:

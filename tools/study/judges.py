@@ -1,4 +1,4 @@
-"""Ways to decide whether a tensor is right: ours, and others that are in use elsewhere, on the very same tensors."""
+"""Rules that decide whether a tensor is right: ours and others in common use, applied to the same tensors."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from harness.judging.scenario import Call, Scenario, realise
 from spec.contract import Operator
 from spec.envelope import Envelope
 
-#: (rtol, atol) that torch.testing.assert_close takes when it is given none.
+#: The default (rtol, atol) of torch.testing.assert_close.
 ASSERT_CLOSE = {
     torch.float64: (1e-7, 1e-7),
     torch.float32: (1.3e-6, 1e-5),
     torch.float16: (1e-3, 1e-5),
     torch.bfloat16: (1.6e-2, 1e-5),
 }
-#: rtol and atol of KernelBench's later versions; float64, which they do not take, as float32.
+#: rtol and atol of KernelBench's later versions; they have none for float64, so it gets those of float32.
 KERNELBENCH_LATER = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What one call should return, by the names that reports use: `new_h`, `gradient of bias`."""
+    """The right results of one call, by the names in reports: `new_h`, `gradient of bias`."""
 
     dtype: torch.dtype
     envelopes: dict[str, Envelope]
@@ -39,7 +39,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Judge:
-    """`accepts(measure, name, candidate)` for one tensor; a call is accepted where each of its tensors is."""
+    """`accepts(measure, name, candidate)` for one tensor; a call is accepted if all its tensors are."""
 
     name: str
     rule: str
@@ -47,7 +47,7 @@ class Judge:
     sees_gradients: bool = True
 
     def rejects(self, measure: Measure, candidate: dict[str, Tensor]) -> bool:
-        """Whether the call is found wrong."""
+        """Whether the judge rejects the call."""
         seen = {name: value for name, value in candidate.items() if self.sees_gradients or not is_gradient(name)}
         return not all(self.accepts(measure, name, value) for name, value in seen.items())
 
@@ -63,7 +63,7 @@ def named(operator: Operator, outputs: tuple[Tensor, ...], gradients: dict[str, 
 
 
 def measure(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Measure:
-    """Everything that any of the judges measures by."""
+    """The data that the judges need."""
     call = realise(operator, scenario, dtype)
     found = expected_of(operator, call, dtype)
     envelopes = {**found.outputs, **{f"gradient of {name}": e for name, e in found.gradients.items()}}
@@ -106,7 +106,7 @@ def _twice_eager(measure: Measure, name: str, candidate: Tensor) -> bool:
     return bool(of_candidate <= 2 * of_eager + torch.finfo(measure.dtype).tiny)
 
 
-#: NaN equals NaN for all of them, so that adversarial values tell them apart by what they are about.
+#: NaN equals NaN for all judges, so that they do not differ by their treatment of NaN.
 JUDGES = (
     Judge("ours", "the four statistics within the envelope, `harness.judging.compare`", _ours),
     Judge(

@@ -1,12 +1,12 @@
-"""Measure how often the court is wrong, and draw the tables of docs/method.md from what was measured.
+"""Measure how often the harness is wrong, and draw the tables of docs/method.md from the record.
 
     python -m tools.study.method --seeds 100 -o results/cpu/method.json      # minutes; one thread
     python -m tools.study.method --draw results/cpu/method.json             # tables into docs/method.md
     python -m tools.study.plot results/cpu/method.json                      # figures into docs/method/
 
-Each seed gives ten calls a dtype: the scenarios of `ordinary()` with their seeds moved on, one call of small random
-sizes and one of sizes like the tutorial's. All judges see the same tensors. A fault is counted only where it returns
-something else than the honest cell: with one row in the batch, a gradient of the first row alone is right.
+Each seed gives ten calls in each dtype: the scenarios of `ordinary()` with other seeds, one call of small random sizes
+and one of sizes like the tutorial's. All judges get the same tensors. A fault counts only in calls where its result
+differs from the honest cell's: with one row in the batch, a gradient of only the first row is right.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tools.study.judges import JUDGES, Measure, measure, named
 DOCUMENT = Path("docs/method.md")
 OPERATOR = operator("lltm")
 
-#: Zoo faults that values alone cannot show, or only adversarial ones: never counted among the detections.
+#: Faults of tests/zoo that values cannot show, or only adversarial ones: never counted among the detections.
 LEFT_OUT = {
     "MaskTimesExp": "wrong only beyond the overflow of exp",
     "MaskTimesExpHalf": "wrong only beyond the overflow of exp in float16",
@@ -56,15 +56,15 @@ AT_EDGES = ("MaskTimesExp", "MaskTimesExpHalf", "SlopeZeroAtZero", "SlopeZeroNea
 ONLY_IN = {"DoubleThroughFloat": torch.float64}
 GRADES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GATES = ("input", "output", "candidate")
-#: Faults are run for one seed in so many: those of the zoo are many, and mostly gross.
+#: Faults run for one seed in this many: those of tests/zoo are many, and most of them are gross.
 FAULTS_EVERY, GRADED_EVERY = 20, 5
 SMALL, LARGE, POOLED = SIZES = ("small", "tutorial-like", "pooled")
 
-_SEED_STEP = 1_009  # further than the seeds of the scenarios are apart
+_SEED_STEP = 1_009  # larger than the differences of the scenarios' seeds
 
 
 class Graded(Cell):
-    """The gradient of one gate is 1 + s times what it should be."""
+    """The gradient of one gate is multiplied by 1 + s."""
 
     def __init__(self, gate: str, s: float) -> None:
         self.gate, self.factor = gate, 1 + s
@@ -86,7 +86,7 @@ class Graded(Cell):
 
 
 def candidates(dtype: torch.dtype, seed: int) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """(group, member, function): controls; for one seed in some, graded faults; for one in more, the zoo's faults."""
+    """(group, member, function): the controls and, for some seeds only, graded faults and the faults of tests/zoo."""
     for control in zoo.controls("lltm"):
         yield "controls", control.name, control.function
     for s in GRADES if seed % GRADED_EVERY == 0 else ():
@@ -99,7 +99,7 @@ def candidates(dtype: torch.dtype, seed: int) -> Iterator[tuple[str, str, Callab
 
 
 def value_faults() -> list[zoo.Fault]:
-    """The faults that return wrong values at ordinary inputs."""
+    """The faults that return wrong values for ordinary inputs."""
     of_values = [f for f in zoo.faults("lltm") if f.kind in ("math", "gradient")]
     return [f for f in of_values if f.caught_by in ("forward-parity", "vjp-parity") and f.name not in LEFT_OUT]
 
@@ -120,7 +120,7 @@ def scenarios(seed: int) -> list[tuple[str, Scenario]]:
 
 
 def call(function: Callable[..., Any], scenario: Scenario, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Outputs and gradients of one call, as the harness makes it."""
+    """Outputs and gradients of one call, made as in the harness."""
     subject = Subject(OPERATOR, "study", "cpu", dtype, function)
     tensors = subject.realise(scenario)
     outputs = subject.outputs(tensors, scenario)
@@ -128,7 +128,7 @@ def call(function: Callable[..., Any], scenario: Scenario, dtype: torch.dtype) -
 
 
 class Counts:
-    """Rejected calls of each judge, and calls, by dtype, group, member and size."""
+    """The number of rejected calls of each judge, and of calls, by dtype, group, member and size."""
 
     def __init__(self) -> None:
         self.record: dict[str, Any] = {}
@@ -141,7 +141,7 @@ class Counts:
 
 
 def study(seeds: int, jobs: int = 1) -> dict[str, Any]:
-    """The whole record. With several jobs, the dtypes are studied side by side."""
+    """The whole record. With several jobs, the dtypes run in parallel."""
     with ProcessPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         found = list(pool.map(_of_dtype, [seeds] * len(DTYPES), DTYPES))
         rest = pool.submit(_timed, edges), pool.submit(_timed, gate_shares, seeds)
@@ -168,7 +168,7 @@ def study(seeds: int, jobs: int = 1) -> dict[str, Any]:
 
 
 def _timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """What it returns, and the processor time that it took."""
+    """The result of the function, and its processor time."""
     start = time.process_time()
     return function(*arguments), time.process_time() - start
 
@@ -207,14 +207,14 @@ def _one_seed(seed: int, dtype: torch.dtype, counts: Counts, used: dict[str, flo
 
 
 def _note_used(should: Measure, got: dict[str, Tensor], used: dict[str, float]) -> None:
-    """The greatest part of each statistic's allowance that a right implementation needed."""
+    """Record the largest share of each statistic's allowance that a right implementation used."""
     for name, value in got.items():
         for statistic in compare(value, should.envelopes[name]).statistics:
             used[statistic.name] = max(used.get(statistic.name, 0.0), round(statistic.used, 3))
 
 
 def edges() -> dict[str, Any]:
-    """The value families: false alarms over the controls, and which of the faults that live there are caught."""
+    """The value families: false alarms over the controls, and which of the faults at such values are caught."""
     faults = [fault for fault in zoo.faults("lltm") if fault.name in AT_EDGES]
     calls, alarms = 0, [0] * len(JUDGES)
     caught = {fault.name: [False] * len(JUDGES) for fault in faults}
@@ -236,7 +236,7 @@ def edges() -> dict[str, Any]:
 
 
 def gate_shares(seeds: int) -> dict[str, dict[str, float]]:
-    """Each gate's mean share of <y, y> in the gradients that are made of gates, over the tutorial-like random calls."""
+    """Each gate's mean share of <y, y> in gradients that contain gates, over random calls of the tutorial's size."""
     shares: dict[str, dict[str, float]] = {}
     for seed in range(seeds):
         _, scenario = scenarios(seed)[1]
@@ -270,7 +270,7 @@ def interval(k: int, n: int) -> tuple[float, float]:
 def tally(
     record: dict[str, Any], dtype: str, group: str, judge: str, sizes: Iterable[str], only: str = ""
 ) -> list[int]:
-    """[rejected, calls] over the members of a group whose name begins with `only`."""
+    """[rejected, calls] over the members of a group whose names begin with `only`."""
     index, total = list(record["judges"]).index(judge), [0, 0]
     for member, by_size in record["counts"][dtype].get(group, {}).items():
         for size in sizes:
@@ -292,7 +292,7 @@ def _digits(rate: float) -> str:
     value = 100 * rate
     if value in (0, 100) or 9.95 <= value < 99:
         return f"{value:.0f}"
-    return f"{min(value, 99.9):.1f}"  # 100 is said of all alone
+    return f"{min(value, 99.9):.1f}"  # 100 means all
 
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
@@ -301,7 +301,7 @@ def _table(header: list[str], rows: list[list[str]]) -> str:
 
 
 def drawn(record: dict[str, Any]) -> dict[str, str]:
-    """What stands between the markers of docs/method.md, by their names."""
+    """The tables of docs/method.md by the names of their markers."""
     dtypes, judges = list(record["counts"]), list(record["judges"])
     single, pooled = (SMALL, LARGE), (POOLED,)
 
@@ -357,7 +357,7 @@ def drawn(record: dict[str, Any]) -> dict[str, str]:
 
 
 def _missed(record: dict[str, Any]) -> str:
-    """The zoo faults that our judge did not always catch over a pool."""
+    """The faults of tests/zoo that our judge did not always catch over a pool."""
     rows = []
     for dtype in record["counts"]:
         for fault, by_size in record["counts"][dtype]["faults"].items():
@@ -383,7 +383,7 @@ def written(record: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--jobs", type=int, default=1, help="dtypes that are studied at a time, one core each")
+    parser.add_argument("--jobs", type=int, default=1, help="number of dtypes in parallel, one core each")
     parser.add_argument("-o", "--output", type=Path, help="write the record of a new study here")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the tables of docs/method.md from a record")
     options = parser.parse_args()

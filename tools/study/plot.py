@@ -13,7 +13,7 @@ import matplotlib as mpl
 from tools.study.method import GRADES, LARGE, POOLED, SMALL, interval, tally
 
 FOLDER = Path("docs/method")
-#: Okabe and Ito's colours, which the colour-blind can tell apart; shapes and dashes say the same.
+#: Okabe and Ito's colours, which colour-blind readers can distinguish; shapes and dashes differ too.
 LOOKS = {
     "ours": ("#0072B2", "o", "-"),
     "assert_close": ("#D55E00", "s", "--"),
@@ -32,7 +32,7 @@ def _rate(record: dict[str, Any], dtype: str, group: str, judge: str, sizes: Ite
 
 
 def rates(record: dict[str, Any]) -> Any:
-    """False alarms and detections: a row of panels for single calls and one for pools, a column a dtype."""
+    """False alarms and detections: a row of panels for single calls, a row for pools, a column for each dtype."""
     from matplotlib import pyplot
 
     dtypes, judges = list(record["counts"]), list(record["judges"])
@@ -70,7 +70,7 @@ def rates(record: dict[str, Any]) -> Any:
 
 
 def graded(record: dict[str, Any]) -> Any:
-    """Detection of an error of s on one gate's gradient; at s = 0, false alarms."""
+    """Detection of a relative error s in one gate's gradient; at s = 0, false alarms."""
     from matplotlib import pyplot
 
     dtypes = list(record["counts"])

@@ -1,1 +1,1 @@
-"""gelu(input + bias) in one: its contract and two backends."""
+"""gelu(input + bias) as one operator: its contract and two backends."""

@@ -43,7 +43,7 @@ def vjp(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Ten
 
 
 def _cdf(z: Tensor) -> Tensor:
-    # By erf, as most kernels have it: it cancels far to the left, and the allowance then knows that it does.
+    # With erf, as in most kernels: it cancels for very negative z, and the allowance then takes this into account.
     return (1 + torch.erf(z / math.sqrt(2))) / 2
 
 
@@ -86,7 +86,7 @@ OPERATOR = Operator(
     invariants=(
         Invariant(
             "saturated",
-            "far to the right, gelu is the identity",
+            "for large z, gelu is the identity",
             _saturated,
             lambda input, bias: {"output": input + bias},
             bitwise=True,

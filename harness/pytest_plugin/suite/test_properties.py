@@ -1,4 +1,4 @@
-"""Every property as a test of its own, named like the property: what `python -m harness judge` runs."""
+"""One test for each property, with the property's name. `python -m harness judge` runs this file."""
 
 from __future__ import annotations
 

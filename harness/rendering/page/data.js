@@ -8,14 +8,14 @@ async function decompressed(text) {
 }
 const payload = await decompressed(document.getElementById("payload").textContent.trim());
 
-// Objects become Maps: their names are a candidate's words, and `__proto__` is one that an object would not hold.
+// Objects become Maps: a candidate may have chosen their names, and `__proto__` does not work as a name of an object.
 function mapped(value) {
   if (Array.isArray(value)) return value.map(mapped);
   if (value === null || typeof value !== "object") return value;
   return new Map(Object.entries(value).map(([name, part]) => [name, mapped(part)]));
 }
 
-// Figures are looked into when somebody looks at them: most never are.
+// Figures are converted only when they are shown: most never are.
 class Cell {
   constructor(raw, number) {
     this.raw = raw;
@@ -30,7 +30,7 @@ class Cell {
   get figures() { return this.looked ??= mapped(this.raw.figures); }
   get link() { return linkOf(this); }
   get name() { return AXES.map((axis) => this[axis]).join(" / "); }
-  // Forms of the operator in which a cell that passes was not asked, with the reasons.
+  // Forms of the operator that a passing cell did not test, with the reasons.
   get unasked() {
     const found = this.raw.figures["not asked of"];
     return found !== null && typeof found === "object" ? Object.entries(found) : [];
@@ -60,7 +60,7 @@ const cells = payload.cells.map((raw, number) => new Cell(raw, number));
 const byLink = new Map(cells.map((cell) => [cell.link, cell]));
 const failureRank = new Map(payload.failures.map((number, rank) => [number, rank]));
 
-// The verdict that stands for several, as harness.rendering.tables.worst has it: payload.verdicts are worst first.
+// The verdict of several cells, as in harness.rendering.tables.worst: payload.verdicts are sorted, worst first.
 function worst(some) {
   return payload.verdicts[Math.min(...some.map((cell) => payload.verdicts.indexOf(cell.verdict)))];
 }

@@ -1,4 +1,4 @@
-// Elements of the page. Whatever comes from a report becomes a text node or an attribute, never markup.
+// Elements of the page. Text of a report becomes a text node or an attribute, never markup.
 const SVG = "http://www.w3.org/2000/svg";
 
 function el(tag, attributes, ...children) {
@@ -23,7 +23,7 @@ function glyph(verdict, hidden) {
   return drawn;
 }
 
-// `✓ 4 - 1`: how many cells came to which verdict.
+// `✓ 4 - 1`: the number of cells for each verdict.
 function tally(some) {
   const made = el("span", { class: "tally" });
   for (const verdict of MARKS) {
@@ -39,7 +39,7 @@ function share(used) {
   return used < 9.995 ? Math.round(100 * used) + "%" : Number(used.toPrecision(3)).toLocaleString("en") + " times";
 }
 
-// A bar of the allowance: what is used, what is left. Beyond all of it, the bar is full and crossed.
+// A bar for the used part of the allowance. If more than all of it is used, the bar is full and crossed.
 function gauge(used) {
   if (used === null) return el("span", { class: "muted" }, "–");
   const fill = el("span", { class: "fill" });
@@ -59,7 +59,7 @@ function say(words) {
   say.later = setTimeout(() => place.classList.remove("shown"), 2500);
 }
 
-// Browsers give the clipboard to secure pages alone; an older way serves the others.
+// Browsers allow the clipboard API on secure pages only; other pages use the older `execCommand`.
 async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
@@ -70,7 +70,7 @@ async function copy(text, what) {
     field.select();
     const done = document.execCommand("copy");
     field.remove();
-    if (!done) return say("This browser does not let a page copy: select the text instead");
+    if (!done) return say("This browser does not allow copying: select the text instead");
   }
   say(what + " copied");
 }
@@ -81,13 +81,13 @@ function code(text, what) {
     el("pre", { tabindex: "0", "aria-label": what }, text));
 }
 
-// Items a handful at a time: the next few handfuls when the end comes into view, those after when they are asked for.
-// Thousands of rows that nobody asked for would only make the page slow.
+// Items in batches: the first few appear when the end of the list comes into view, later ones on a click.
+// Thousands of rows that nobody looks at would only make the page slow.
 const BY_ITSELF = 4;
 function chunked(place, items, build, size) {
   let next = 0;
   const button = el("button", { type: "button", class: "more" });
-  // Observed anew after each handful: one that left the end in view would not be told of again.
+  // Observe the button again after each batch: if the end stays in view, the observer does not fire by itself.
   const watch = new IntersectionObserver((seen) => {
     if (!seen.at(-1).isIntersecting) return;
     watch.unobserve(button);

@@ -1,4 +1,4 @@
-// One cell with all that is known of it: in the dialog that its address opens, and in the list of failures.
+// One cell with all its data: in the dialog that its address opens, and in the list of failures.
 const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps", "drift"]);
 
 function evidence(cell, heading, folded) {
@@ -14,7 +14,7 @@ function evidence(cell, heading, folded) {
     first ? el("p", { class: "reason" }, first) : null,
     said(rest),
     because(cell),
-    figures.has("seen") ? el("p", { class: "reason seen" }, el("span", { class: "muted" }, "What was seen: "), String(figures.get("seen"))) : null,
+    figures.has("seen") ? el("p", { class: "reason seen" }, el("span", { class: "muted" }, "Observed: "), String(figures.get("seen"))) : null,
     cell.used === null ? null : allowance(cell, figures.get("worst")),
     ...inForms(figures).map(([form, some]) => trajectory(form, some)),
     ...inForms(figures).map(([form, some]) => units(form, some.get("ulps"))),
@@ -24,7 +24,7 @@ function evidence(cell, heading, folded) {
       el("summary", {}, form), numbers(some, some.get("worst") instanceof Map ? term("worst", plain(some.get("worst"))) : null))));
 }
 
-// The lines after the first: sentences that begin with a dash, and whatever else there is, as it is.
+// The lines after the first: a list if all begin with a dash, otherwise the text as it is.
 function said(lines) {
   const text = lines.filter((line) => line.trim());
   if (!text.length) return null;
@@ -32,22 +32,22 @@ function said(lines) {
   return el("pre", { class: "log", tabindex: "0" }, lines.join("\n"));
 }
 
-// What the property is worth, by the mutation run that the report names: harness/report/suite.py.
+// The strength of the property in the mutation run that the report records: harness/report/suite.py.
 function strength(property) {
   const found = payload.strength[property];
   if (!found) return null;
   const [noticed, asked, faults] = found;
-  return term("mutation score", asked ? Math.floor(100 * noticed / asked) + "%: noticed " + noticed + " of the " + plural(asked, "mutant") + " that came to " + property : "no mutant came to " + property,
+  return term("mutation score", asked ? Math.floor(100 * noticed / asked) + "%: noticed " + noticed + " of the " + plural(asked, "mutant") + " that reached " + property : "no mutant reached " + property,
     faults ? "; the first to notice " + plural(faults, "hand-written fault") : "");
 }
 
-// Where plain values are wrong already, most of the rest follows from that: a reader should mend one thing, not sixteen.
+// If plain values are wrong, most other failures follow from that: the reader should fix it first.
 const PLAIN = ["forward-parity", "vjp-parity"];
 function because(cell) {
   if (cell.verdict !== "fail") return null;
   const before = PLAIN.slice(0, PLAIN.includes(cell.property) ? PLAIN.indexOf(cell.property) : undefined);
   const cause = before.map((property) => byLink.get(linkOf({ ...places(cell), property }))).find((other) => other && other.verdict === "fail");
-  return cause ? el("p", { class: "because muted" }, "It may follow from ", el("a", { href: cause.link }, cause.property), ", which fails too: mend that first.") : null;
+  return cause ? el("p", { class: "because muted" }, "It may follow from ", el("a", { href: cause.link }, cause.property), ", which fails too: fix that first.") : null;
 }
 
 function allowance(cell, fit) {
@@ -75,7 +75,7 @@ function trajectory(form, figures) {
     el("tbody", {}, rows)));
 }
 
-// How many elements were off by how many units in the last place. Bins are those of harness/report/histogram.py.
+// The number of elements for each error in units in the last place. Bins are those of harness/report/histogram.py.
 const BINS = ["½", ...Array.from({ length: 11 }, (_, power) => String(2 ** power)), "more"];
 function units(form, counted) {
   if (!(counted instanceof Map)) return null;
@@ -85,7 +85,7 @@ function units(form, counted) {
       el("thead", {}, el("tr", {}, el("th", {}, "ULP"), BINS.map((bin) => el("th", { scope: "col" }, bin)))), el("tbody", {}, rows))));
 }
 
-// How to see it again: alone where there is a script, and as the suite judges it in any case.
+// How to reproduce the verdict: by the script, if there is one, and by the suite's own test.
 function again(cell, reproducer, folded) {
   const known = payload.backends.includes(cell.backend);
   const spec = typeof reproducer === "string" && /candidate='([^']*)'/.exec(reproducer);
@@ -93,7 +93,7 @@ function again(cell, reproducer, folded) {
   const command = "pytest tests/conformance/test_properties.py::test_" + cell.property.replaceAll("-", "_") + " --operator " + quoted(cell.operator) + " " + who
     + " --device " + quoted(cell.device) + " --dtype " + quoted(cell.dtype);
   const commit = payload.commit ? " at commit " + payload.commit.split(/\s/).pop().slice(0, 12) : "";
-  const path = spec || !known ? " Where it names the candidate's file, put the path that it has on your machine." : "";
+  const path = spec || !known ? " Replace the path of the candidate's file by its path on your machine." : "";
   const alone = typeof reproducer === "string";
   return el("details", { class: "again", open: !folded },
     el("summary", {}, alone ? "Reproduce it" : "Judge it again"),
@@ -101,7 +101,7 @@ function again(cell, reproducer, folded) {
     alone ? code(reproducer, "Reproducer") : null, code(command, "Command"));
 }
 
-// As a shell reads it: most names need no quotes.
+// Quoted for a shell: most names need no quotes.
 const quoted = (text) => /^[\w./:=+@-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
 
 function numbers(figures, ...more) {
@@ -115,7 +115,7 @@ function plain(value) {
   return el("span", {}, digits(value));
 }
 
-// The dialog goes from cell to cell of the filter, in the order of the list.
+// The dialog steps through the cells of the filter, in the order of the list.
 function open(cell) {
   const dialog = byId("evidence");
   dialog.dataset.link = cell.link;

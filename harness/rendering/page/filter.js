@@ -1,4 +1,4 @@
-// What is looked at: the filter, its controls, and the part of the address after `#`.
+// The filter, its controls, and the part of the address after `#`.
 // `#lltm/aten-cpp/cpu/float32/forward-parity` is a cell, `#?backend=aten-cpp&verdict=fail` a filter.
 const filter = { text: "", verdicts: new Set(), sort: "", down: false, ...Object.fromEntries(AXES.map((axis) => [axis, ""])) };
 const listeners = [];
@@ -30,7 +30,7 @@ function choose(changes) {
   show();
 }
 
-// The controls say what the filter is, and everything that is drawn from it is drawn again.
+// Update the controls and everything that depends on the filter.
 function show() {
   const some = chosen();
   if (byId("text").value !== filter.text) byId("text").value = filter.text;
@@ -53,7 +53,7 @@ function fromAddress(hash) {
   filter.sort = filter.down ? sort.slice(1) : sort;
 }
 
-// A filter as a link: what is given, and nothing of what is chosen now.
+// A link to the given filter, independent of the present one.
 function linkTo(parts) {
   return "#?" + new URLSearchParams(parts).toString();
 }

@@ -11,7 +11,7 @@ function failures(place, some) {
   stopFailures = chunked(list, bad, (cell, number) => evidence(cell, "h3", number > 0), 8);
 }
 
-// The cells that share a reason, the largest group first; then forms that cells which pass leave out.
+// Untested cells, grouped by reason, the largest group first; then forms that passing cells did not test.
 function untested(place, some) {
   stopUntested();
   const open = some.filter((cell) => payload.untested.includes(cell.verdict));
@@ -35,7 +35,7 @@ function card({ group, verdict, reason, form }) {
     el("a", { href: linkTo({ ...link, sort: "property" }) }, "Show them"));
 }
 
-// The words of a reason as the search reads them: a few are enough to find the others that have it.
+// The first words of a reason, as text for the search: they are enough to find all cells with it.
 const searchable = (reason) => reason.split(/\s+/).slice(0, 12).join(" ");
 
 function sorted(some) {
@@ -59,11 +59,11 @@ function list(place, some) {
   const table = el("table", { class: "list" }, el("thead", {}, el("tr", {}, head, el("th", { scope: "col" }, "reason"))), body);
   const scroll = el("div", { class: "scroll" }, table);
   place.replaceChildren(scroll);
-  // The button stands after the table, not in it.
+  // The button comes after the table, not into it.
   stopCells = chunked({ append: (row) => body.append(row), after: (button) => scroll.after(button) }, sorted(some), row, 60);
 }
 
-// First up, for figures first down; then the other way; then as they come.
+// The sort order after a click: ascending first, but descending for numbers; then reversed; then unsorted.
 function order(name) {
   const downFirst = name === "used" || name === "seconds";
   if (filter.sort !== name) return { sort: name, down: downFirst };

@@ -1,4 +1,4 @@
-// The page's life: what is drawn when, and what its address opens.
+// When sections are drawn, and what an address opens.
 let stopDerivatives = () => {}, stopParity = () => {};
 const DRAWN = {
   failures,
@@ -9,7 +9,7 @@ const DRAWN = {
   cells: list,
 };
 
-// A section is drawn when it comes near, and again when the filter changed since.
+// A section is drawn when it is almost in view, and again after the filter has changed.
 const near = new Set(), stale = new Set(Object.keys(DRAWN));
 function draw(id) {
   if (!stale.delete(id)) return;
@@ -26,7 +26,7 @@ listeners.push(() => {
   pictures();
 });
 
-// An address that names nothing here is said, not passed over.
+// An address of an unknown cell shows a message.
 function follow() {
   const hash = location.hash;
   const dialog = byId("evidence");
@@ -45,7 +45,7 @@ function follow() {
   }
 }
 
-// What stands above a section is drawn first: it would push the section away when it came later.
+// Sections above the target are drawn first: drawn later, they would move it.
 function arrive(id) {
   const target = byId(id);
   if (!target || target.tagName !== "SECTION") return;
@@ -55,12 +55,12 @@ function arrive(id) {
   target.scrollIntoView();
 }
 
-// Browsers differ in which characters of an address they leave as they are.
+// Browsers differ in which characters of an address they encode.
 function normal(hash) {
   return "#" + hash.slice(1).split("/").map((part) => encodeURIComponent(decode(part))).join("/");
 }
 
-// The event comes after the fact: by then the address may be that of the next cell.
+// The event comes late: the address may already be that of the next cell.
 function closed() {
   const dialog = byId("evidence");
   if (!dialog.open && normal(location.hash) === dialog.dataset.link) history.replaceState(null, "", address());

@@ -21,7 +21,7 @@ function tile(some) {
   return el("div", { class: "tile" }, devices, proportions(some));
 }
 
-// `float32` is `f32`: four of them stand in the width of one.
+// `float32` becomes `f32`, so that four dtypes fit in a tile.
 const short = (dtype) => dtype.replace(/^bfloat/, "bf").replace(/^float/, "f");
 
 function proportions(some) {
@@ -52,7 +52,7 @@ function mark(cell) {
     glyph(cell.verdict, true), el("small", {}, short(cell.dtype)));
 }
 
-// One stop for the tab key in a whole matrix; the arrow keys go through its marks.
+// The tab key stops once in a matrix; the arrow keys move between its marks.
 function walk(event) {
   const from = event.target.closest("a.mark");
   if (!from || !event.key.startsWith("Arrow")) return;
@@ -91,4 +91,4 @@ function matrix(place, some) {
   });
 }
 
-const empty = () => el("p", { class: "note" }, "No cell is like that.");
+const empty = () => el("p", { class: "note" }, "No cell matches the filter.");

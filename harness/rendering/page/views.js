@@ -1,5 +1,5 @@
-// Views of some properties: derivatives and parity, a row an implementation and dtype. And which pictures are shown.
-function told(cell, property) {
+// Views of some properties: derivatives and parity, one row for each implementation and dtype. And the filter of pictures.
+function summarized(cell, property) {
   if (!cell) return el("td", { "data-label": property }, el("span", { class: "muted" }, "no cell"));
   const figures = cell.figures;
   const forms = inForms(figures).map(([, some]) => some);
@@ -8,7 +8,7 @@ function told(cell, property) {
   if (cases.length) notes.push(plural(cases.length, "case"));
   if (figures.has("scenarios")) notes.push(plural(figures.get("scenarios"), "call"));
   if (cell.unasked.length) notes.push("not in " + plural(cell.unasked.length, "form"));
-  return el("td", { "data-label": property }, el("a", { href: cell.link, class: "told", "aria-label": cell.name + ": " + cell.verdict }, glyph(cell.verdict, true), " ", notes.join(", ") || cell.verdict),
+  return el("td", { "data-label": property }, el("a", { href: cell.link, class: "summarized", "aria-label": cell.name + ": " + cell.verdict }, glyph(cell.verdict, true), " ", notes.join(", ") || cell.verdict),
     cell.used === null ? null : gauge(cell.used));
 }
 
@@ -23,9 +23,9 @@ function view(place, some, name) {
   const scroll = el("div", { class: "scroll" }, table);
   place.replaceChildren(ran.length ? scroll : empty());
   const build = (group) => el("tr", {}, el("th", { scope: "row" }, group[0].operator + " / " + group[0].backend), el("td", {}, group[0].device), el("td", {}, group[0].dtype),
-    wanted.map((property) => told(group.find((cell) => cell.property === property), property)));
+    wanted.map((property) => summarized(group.find((cell) => cell.property === property), property)));
   const stop = chunked({ append: (row) => body.append(row), after: (button) => scroll.after(button) }, ran, build, 40);
-  if (quiet) place.append(el("p", { class: "note" }, "Not asked of " + plural(quiet, "combination") + " of implementation and dtype: see what was not tested."));
+  if (quiet) place.append(el("p", { class: "note" }, "Not run for " + plural(quiet, "combination") + " of implementation and dtype: see what was not tested."));
   return stop;
 }
 

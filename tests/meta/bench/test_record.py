@@ -91,7 +91,7 @@ def test_three_problems_are_told_and_the_rest_counted(tmp_path: Path) -> None:
         (None, "there is no record {file}; `python -m harness bench -o {file}` writes one"),
         ("{", "{file} is not JSON: "),
         ("[" * 100_000, "{file} cannot be read: its values are nested too deeply"),
-        ('{"kind": "bench", "schema": NaN}', "{file} is not JSON: it has NaN, which no other reader takes"),
+        ('{"kind": "bench", "schema": NaN}', "{file} is not JSON: it has NaN, which is not valid JSON"),
         ('{"kind": "bench", "kind": "bench"}', "{file} is not JSON: it has 'kind' twice in one object"),
         ("[]", "{file} was 'list', but should be a record of kind 'bench', version 1"),
         ('{"kind": "gate", "schema": 1}', "{file} was ('gate', 1), but should be a record of kind 'bench', version 1"),

@@ -126,7 +126,7 @@ def test_somebody_with_the_page_alone_learns_what_is_wrong(browse: Open) -> None
     assert command in first.text
     assert "what rounding explains" in first.text
     second = until(driver, lambda d: every(d, "#failures article")[1])
-    assert "It may follow from forward-parity, which fails too: mend that first." in second.text
+    assert "It may follow from forward-parity, which fails too: fix that first." in second.text
     assert "It may follow" not in first.text
     further = "document.querySelector('#failures button.more')?.scrollIntoView()"
 

@@ -78,7 +78,7 @@ def test_a_control_that_was_seen_by_luck_does_not_make_a_wide_interval_an_answer
     (found,) = verdict.results(samples, {}, RULE)
     assert found.estimates["head"].high > 1.1
     assert found.verdict == verdict.INCONCLUSIVE
-    assert "10% is not excluded" in found.reason
+    assert "10% cannot be excluded" in found.reason
 
 
 @pytest.mark.parametrize("second", [0.1, -0.1])
@@ -107,7 +107,7 @@ def test_a_head_that_cannot_be_measured_is_broken_and_a_machine_without_means_is
     broken = _result(monkeypatch, Machine(raises={HEAD: machine.BROKEN}))
     assert (broken.verdict, verdict.overall([broken], [])) == (verdict.BROKEN, verdict.FAILED)
     lost = _result(monkeypatch, Machine(raises={HEAD: machine.MISSING}))
-    assert "base can be measured, and head not" in lost.reason
+    assert "base can be measured, but head cannot" in lost.reason
     assert lost.verdict == verdict.BROKEN
     absent = _result(monkeypatch, Machine(raises={BASE: machine.MISSING, HEAD: machine.MISSING}))
     assert absent.verdict == verdict.NOT_RUN

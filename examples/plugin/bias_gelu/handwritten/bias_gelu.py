@@ -1,4 +1,4 @@
-"""bias_gelu as a torch.autograd.Function: it saves its inputs, and computes the rest again."""
+"""bias_gelu as a torch.autograd.Function: it saves its inputs and recomputes the rest."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from bias_gelu.contract import OPERATOR
 def bias_gelu(input: Tensor, bias: Tensor) -> Tensor:
     """gelu(input + bias), (batch, features).
 
-    torch.nn.functional.gelu would be shorter; on the CPU, in float32, its own erf is a hundred roundings off to the
-    left of -2, and the suite says so.
+    torch.nn.functional.gelu would be shorter, but on the CPU, in float32, its own erf has an error of a hundred
+    roundings below -2, and the suite rejects it.
     """
     check_arguments(OPERATOR, input, bias)
     wide = torch.promote_types(input.dtype, torch.float32)

@@ -1,10 +1,10 @@
 """Judge one mutant in a forked child of a warm parent.
 
-The parent has imported torch and has computed every oracle once, by judging an honest Python backend; a child finds
-them in its memory. It loads the mutant, runs property after property, the cheapest first, and stops at the first that
-fails. What a mutant does to a process it does to its child: a crash, an exit or a hang is a way of being noticed.
+The parent has imported torch and has computed every oracle once, by judging an honest Python backend; a child inherits
+them. It loads the mutant, runs property after property, the cheapest first, and stops at the first that fails. A
+mutant can harm its child only: a crash, an exit or a hang counts as noticed.
 
-The parent must never load a compiled backend, whose namespace the mutants register in.
+The parent must never load a compiled backend, because the mutants register their operators in its namespace.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from harness.judging.subject import Examples, Subject
 from harness.properties import all_properties
 from harness.report.cell import DECLARED, NO_EVIDENCE, NOT_RUN, PASS, Cell
 
-#: What a mutant is judged in first, and what is asked only if it survives that.
+#: The dtypes in which a mutant is judged first, and those in which it is judged only if it survives the first.
 DTYPES = (torch.float32, torch.float64)
 LAST_DTYPES = (torch.bfloat16,)
 #: Seconds without any progress after which a child is ended.
 HANGS_AFTER = 60.0
-#: A hang mostly spins. Processor time that one property may take, whatever else the machine does: seconds, and times
-#: what the honest backend took.
+#: Most hangs are busy loops, so the processor time of a property is limited, independent of the load of the machine:
+#: to these seconds plus this multiple of the honest backend's time.
 SPINS_AFTER, TIMES_HONEST = 15.0, 20.0
 
-#: Judged by several threads of OpenMP, whose pool a forked child does not have but believes in: it would wait for ever.
-#: So the parent never judges by these itself.
+#: Properties that use several threads of OpenMP. A forked child would wait for ever for threads of the parent's pool,
+#: which it does not have. So the parent never judges by these properties itself.
 POOLED = ("global-state",)
 
-#: Bytes of resident memory that a child may take above what its parent has.
+#: Bytes of resident memory that a child may use in addition to those of its parent.
 MEMORY = 6 * 2**30
 
-#: What becomes of a mutant. Of an explained one, the ledger says why nothing would notice it; it is not judged.
+#: The status of a mutant. For an explained one, the ledger gives the reason why no test notices it; it is not judged.
 KILLED, SURVIVED, STILLBORN, EXPLAINED = "killed", "survived", "stillborn", "explained"
 
 
 class Stillborn(Exception):
-    """The mutant cannot be loaded: it is no program, and shows nothing of the suite."""
+    """The mutant cannot be loaded, so it says nothing about the suite."""
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """A property in a dtype, and what it cost the honest backend in seconds."""
+class Check:
+    """A property in a dtype, and the seconds that it took for the honest backend."""
 
     dtype: torch.dtype
     property: str
@@ -72,19 +72,19 @@ class Hearing:
 
     @builtins.property
     def place(self) -> tuple[int, str, str]:
-        """Sorts by cost, but in steps of four, so that two runs on one machine hear in one order."""
+        """The sort key: cost, in steps of a factor of four, so that two runs on one machine have the same order."""
         return round(math.log(max(self.cost, 0.004) / 0.004, 4)), str(self.dtype), self.property
 
 
-#: What is asked of compiled code alone, last: opcheck, which finds nothing in the honest Python backend, and hostile
-#: calls, as `nox -s fuzz` makes them, for so many seconds.
-OPCHECK = Hearing(torch.float64, "opcheck", 1.0)
-HOSTILE, HOSTILE_SECONDS = Hearing(torch.float32, HOSTILE_CALLS, 1.0), 6.0
+#: The last checks, for compiled code only: opcheck, which does not apply to the honest Python backend, and hostile
+#: calls, as in `nox -s fuzz`, for this many seconds.
+OPCHECK = Check(torch.float64, "opcheck", 1.0)
+HOSTILE, HOSTILE_SECONDS = Check(torch.float32, HOSTILE_CALLS, 1.0), 6.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is judged. `load` runs in the child and may raise Stillborn."""
+    """An implementation to judge. `load` runs in the child and may raise Stillborn."""
 
     id: str
     backend: str
@@ -96,7 +96,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a candidate: killed by which property, in which dtype, with which words; or not."""
+    """The result for a candidate: its status and, if it was killed, the property, the dtype and the message."""
 
     id: str
     status: str
@@ -107,7 +107,7 @@ class Outcome:
 
 
 def from_library(path: Path, implementation: CompiledOperator, device: str) -> Callable[[], Callable[..., Any]]:
-    """The operator that a library registers, built of mutated sources of the implementation."""
+    """The operator that a library registers; the library is built from mutated sources of the implementation."""
 
     def load() -> Callable[..., Any]:
         try:
@@ -141,8 +141,8 @@ def from_python(text: str, file: str) -> Callable[[], Callable[..., Any]]:
 
 def warm(
     dtypes: Iterable[torch.dtype], only: Sequence[str] | None = None, honest: str = "python-manual-backward"
-) -> list[Hearing]:
-    """Compute all oracles by judging an honest backend; what applies to it with its cost, the cheapest first."""
+) -> list[Check]:
+    """Compute all oracles by judging an honest backend; returns the applicable checks, the cheapest first."""
     implementation = backend(honest).implementation("lltm")
     assert isinstance(implementation, PythonFunction)
     found = []
@@ -151,19 +151,19 @@ def warm(
         for name, property in all_properties().items():
             if only is not None and name not in only:
                 continue
-            hear = _apart if name in POOLED else judge
-            first = hear(subject, property)
+            judge_once = _judged_apart if name in POOLED else judge
+            first = judge_once(subject, property)
             if first.verdict not in (PASS, NOT_RUN):
-                raise RuntimeError(f"the honest backend {honest} does not hold {name} in {dtype}: {first.reason}")
+                raise RuntimeError(f"the honest backend {honest} fails {name} in {dtype}: {first.reason}")
             if first.verdict == NOT_RUN:
-                continue  # it says nothing about this device or dtype
-            again = hear(subject, property) if first.seconds > 0.004 else first
-            found.append(Hearing(dtype, name, again.seconds))
-    return sorted(found, key=lambda hearing: hearing.place)
+                continue  # the property does not apply to this device or dtype
+            again = judge_once(subject, property) if first.seconds > 0.004 else first
+            found.append(Check(dtype, name, again.seconds))
+    return sorted(found, key=lambda check: check.place)
 
 
-def _apart(subject: Subject, property: Property) -> Cell:
-    """Judge in a forked child, which takes its thread pool with it."""
+def _judged_apart(subject: Subject, property: Property) -> Cell:
+    """Judge in a forked child, whose thread pool ends with it."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -179,9 +179,9 @@ def _apart(subject: Subject, property: Property) -> Cell:
 
 
 class Trial:
-    """One candidate in a child of its own. Read `fileno` when it is readable, then `advance`."""
+    """One candidate in its own child process. When `fileno` is readable, call `advance`."""
 
-    def __init__(self, candidate: Candidate, hearings: Sequence[Hearing], stop_at_first: bool = True) -> None:
+    def __init__(self, candidate: Candidate, checks: Sequence[Check], stop_at_first: bool = True) -> None:
         self.candidate = candidate
         self._start = self._progress = time.monotonic()
         self._buffer = b""
@@ -194,22 +194,22 @@ class Trial:
         self._pid = os.fork()
         if self._pid == 0:
             os.close(reading)
-            _child(candidate, hearings, writing, self._said.fileno(), stop_at_first)
+            _child(candidate, checks, writing, self._said.fileno(), stop_at_first)
         os.close(writing)
         self.fileno = reading
 
     def advance(self) -> bool:
-        """Read what the child says; whether it has ended."""
+        """Read the child's messages; returns whether it has ended."""
         data = os.read(self.fileno, 1 << 16)
         self._progress = time.monotonic()
         self._buffer += data
         *lines, self._buffer = self._buffer.split(b"\n")
         for line in lines:
-            self._heard(json.loads(line))
+            self._received(json.loads(line))
         return not data
 
     def watch(self) -> None:
-        """End the child if it says nothing for too long, or takes all memory; the outcome then comes by `advance`."""
+        """End the child if it hangs or uses too much memory; `advance` then reports its end."""
         if time.monotonic() - self._progress > HANGS_AFTER:
             self._end("hang")
         elif _resident(self._pid) > _resident(os.getpid()) + MEMORY:
@@ -220,7 +220,7 @@ class Trial:
         self._progress = time.monotonic()
         os.kill(self._pid, signal.SIGKILL)
 
-    def _heard(self, row: dict[str, Any]) -> None:
+    def _received(self, row: dict[str, Any]) -> None:
         if "now" in row:
             self._now = row["now"]
         elif "cell" in row:
@@ -229,7 +229,7 @@ class Trial:
             self._last = Outcome(id=self.candidate.id, **row)
 
     def ended(self) -> Outcome:
-        """What came of the candidate, once `advance` has said that its child ended."""
+        """The outcome of the candidate, after `advance` has returned True."""
         os.close(self.fileno)
         _, status = os.waitpid(self._pid, 0)
         self._said.seek(0)
@@ -251,7 +251,7 @@ class Trial:
 
 
 def _resident(pid: int) -> int:
-    """Bytes; 0 for a process that has ended."""
+    """Resident memory in bytes; 0 for a process that has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError):
@@ -261,8 +261,8 @@ def _resident(pid: int) -> int:
 # The child ------------------------------------------------------------------------------------------------------------
 
 
-def _child(candidate: Candidate, hearings: Sequence[Hearing], writing: int, said: int, stop_at_first: bool) -> NoReturn:
-    """Judge, and leave without any of the parent's farewells."""
+def _child(candidate: Candidate, checks: Sequence[Check], writing: int, said: int, stop_at_first: bool) -> NoReturn:
+    """Judge, and exit without the parent's exit handlers."""
     code = 1
     try:
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
@@ -270,10 +270,10 @@ def _child(candidate: Candidate, hearings: Sequence[Hearing], writing: int, said
         os.dup2(said, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-        def tell(**row: Any) -> None:
+        def send(**row: Any) -> None:
             os.write(writing, json.dumps(row).encode() + b"\n")
 
-        tell(**_judged(candidate, hearings, tell, stop_at_first))
+        send(**_judged(candidate, checks, send, stop_at_first))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -282,50 +282,50 @@ def _child(candidate: Candidate, hearings: Sequence[Hearing], writing: int, said
 
 
 def _judged(
-    candidate: Candidate, hearings: Sequence[Hearing], tell: Callable[..., None], stop_at_first: bool
+    candidate: Candidate, checks: Sequence[Check], send: Callable[..., None], stop_at_first: bool
 ) -> dict[str, Any]:
     try:
         function = candidate.load()
     except Stillborn as error:
         return {"status": STILLBORN, "message": str(error)}
     outcome: dict[str, Any] | None = None
-    for hearing in hearings:
-        dtype = str(hearing.dtype).removeprefix("torch.")
-        tell(now=f"{hearing.property} in {dtype}")
-        _allow_processor_time(SPINS_AFTER + TIMES_HONEST * hearing.cost)
-        cell = _cell(candidate, function, hearing)
+    for check in checks:
+        dtype = str(check.dtype).removeprefix("torch.")
+        send(now=f"{check.property} in {dtype}")
+        _allow_processor_time(SPINS_AFTER + TIMES_HONEST * check.cost)
+        cell = _cell(candidate, function, check)
         if cell.verdict in (PASS, NOT_RUN, DECLARED):
             continue
-        row = {"status": KILLED, "by": hearing.property, "dtype": dtype, "message": cell.reason.splitlines()[0]}
+        row = {"status": KILLED, "by": check.property, "dtype": dtype, "message": cell.reason.splitlines()[0]}
         if stop_at_first:
             return row
-        tell(cell=row)
+        send(cell=row)
         outcome = outcome or row
     return outcome or {"status": SURVIVED}
 
 
-def _cell(candidate: Candidate, function: Callable[..., Any], hearing: Hearing) -> Cell:
-    law = operator("lltm")
+def _cell(candidate: Candidate, function: Callable[..., Any], check: Check) -> Cell:
+    contract = operator("lltm")
     subject = Subject(
-        law,
+        contract,
         candidate.backend,
         candidate.device,
-        hearing.dtype,
+        check.dtype,
         function,
         candidate.declared,
         examples=Examples(candidate.examples),
     )
     property = (
         Fuzzing(HOSTILE_SECONDS, examples=candidate.examples).property
-        if hearing == HOSTILE
-        else all_properties()[hearing.property]
+        if check == HOSTILE
+        else all_properties()[check.property]
     )
     try:
         return judge(subject, property)
-    except Exception as error:  # the suite reports that as its own failure, and fails the test
+    except Exception as error:  # the suite reports it as its own failure
         words = f"the harness itself failed: {type(error).__name__}: {error}"
         return Cell(
-            law.name, candidate.backend, candidate.device, subject.dtype_name, property.name, NO_EVIDENCE, words
+            contract.name, candidate.backend, candidate.device, subject.dtype_name, property.name, NO_EVIDENCE, words
         )
 
 
