@@ -234,8 +234,10 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The project's own tests: contracts, harness, and the conformance of the shipped backends on this machine."""
-    judge(session, "tests", "tests/spec", "tests/meta", SUITE)
+    """The project's own tests, of the contracts and of the harness; `conformance` judges the backends."""
+    workers = ["-n", "auto", "--dist", "loadgroup", "-q", "--no-header", "-r", "fE"]
+    where = [] if any(option.startswith("tests/") for option in session.posargs) else ["tests/spec", "tests/meta"]
+    run(session, "python", "-m", "pytest", *where, *workers, *session.posargs)
 
 
 @nox.session
