@@ -234,7 +234,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if _is_mutable(func):
-            raise TypeError(f"{func} works in place, which no rounding can be given to: a reference must not use it")
+            raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         result = func(*args, **(kwargs or {}))
         if func in MOVES:
             return result
@@ -247,8 +247,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         if result.dtype != torch.float64:
             raise TypeError(
-                f"{func} made {result.dtype} of float64, which the model of rounding computes with: a reference must "
-                "stay in the dtype that it is given, or promote it, as `spec.rounding.wide` does"
+                f"{func} made {result.dtype} of float64, but should return float64 in the model of rounding: a "
+                "reference must stay in the dtype that it is given, or promote it, as `spec.rounding.wide` does"
             )
         if self._runs > 1 and (result.dim() == 0 or result.shape[0] != self._runs * self._length):
             raise UnlikeOneRun

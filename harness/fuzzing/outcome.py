@@ -51,7 +51,7 @@ def _hold_clean(operator: Operator, call: HostileCall, values: Sequence[Any], er
         names = ", ".join(kind.__name__ for kind in _CLEAN)
         raise Failure(f"{was}, but should raise one of {names} {where}")
     if _INTERNAL.search(str(error)):
-        raise Failure(f"{was}, but should refuse the argument before an internal error happens {where}")
+        raise Failure(f"{was}, but should refuse the argument before it comes to an internal error {where}")
     spoilt = [name for name, _, _ in call.spoilt]
     spoilt += sorted(_disagreeing(operator, values, dict(call.sizes)) - set(spoilt))
     if call.arguments is not None:  # no single argument is wrong: their number is, or the first missing one

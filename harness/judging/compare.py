@@ -184,7 +184,7 @@ def _rms(values: Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-def _specials(got: Tensor, envelope: Envelope, asked: str) -> tuple[str, Tensor]:
+def _specials(got: Tensor, envelope: Envelope, rule: str) -> tuple[str, Tensor]:
     """What is wrong with NaN and infinities, in words, and a mask of the elements."""
     exact = envelope.exact
     limit = torch.finfo(envelope.dtype).max
@@ -199,11 +199,11 @@ def _specials(got: Tensor, envelope: Envelope, asked: str) -> tuple[str, Tensor]
         (got.sign() == exact.sign()) & (got.abs() >= limit * (1 - 8 * UNIT_ROUNDOFF[envelope.dtype]))
     )
     lost = exact.isnan() & ~got.isnan()
-    if asked != SAME:
-        lost = ~exact.isfinite() & got.isfinite() & (asked == NOT_FINITE)
+    if rule != SAME:
+        lost = ~exact.isfinite() & got.isfinite() & (rule == NOT_FINITE)
         unlike = torch.zeros_like(lost)
     if bool(lost.any()):
-        was = "not NaN" if asked == SAME else "finite"
+        was = "not NaN" if rule == SAME else "finite"
         return f"{int(lost.sum())} elements are {was} where the exact value is NaN", lost
     if bool(unlike.any()):
         return f"{int(unlike.sum())} elements are not infinite where the exact value overflows {envelope.dtype}", unlike

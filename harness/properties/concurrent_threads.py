@@ -10,8 +10,8 @@ State that is shared inside one forward is overwritten only if the threads overl
 microsecond never do. So in the first rounds each thread sleeps for a short random time before some of its calls, which
 produces many orders of the threads' operations. The later rounds have no sleeps. They add sizes whose work takes longer
 than the threads take to meet: those are for compiled code, in which Python's profiler cannot insert sleeps. The same
-code shares state in float64 as in float32, and in both half types, so without a GPU those sizes run in
-one dtype of each pair.
+code shares state in float64 as in float32, and in both half types, so without a GPU those sizes run in one
+dtype of each pair.
 
 A right implementation passes whatever the order of the threads is. Only the limit for hanging threads depends on time.
 """

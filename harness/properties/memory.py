@@ -134,7 +134,7 @@ def _kept(subject: Subject) -> dict[str, Any]:
     if kept > _TIMES * may:
         raise Failure(
             f"{kept} bytes more are kept between forward and backward than at half of {dynamic_symbol(large)}, but "
-            f"should be {_TIMES * may} at most, {_TIMES} times the size of {listed} in the contract {where}"
+            f"should be {_TIMES * may} at most, {_TIMES} times as {listed} are in the contract {where}"
         )
     if stays > may // 4:
         raise Failure(

@@ -27,7 +27,7 @@ def test_a_failure_shows_the_whole_log(operator: CompiledOperator) -> None:
 
 
 def test_a_library_that_registers_nothing_is_told(operator: CompiledOperator) -> None:
-    says = r"registers no torch\.ops\.meta_fake\.op; its sources should do so by TORCH_LIBRARY_FRAGMENT"
+    says = r"registers no torch\.ops\.meta_fake\.op; its sources should register it by TORCH_LIBRARY_FRAGMENT"
     for _ in range(2):
         with pytest.raises(Broken, match=says):
             build.load(operator, CPU)
