@@ -17,7 +17,7 @@ zoo.load()
 @pytest.mark.parametrize("fault", zoo.FAULTS, ids=lambda fault: fault.id)
 def test_fault_is_caught(fault: zoo.Fault) -> None:
     cell = zoo.judged(fault.function, fault.caught_by, fault.dtype, fault.operator, fault.examples)
-    assert cell.verdict == FAIL, f"{fault.lie} was let through by {fault.caught_by}: {cell}"
+    assert cell.verdict == FAIL, f"{fault.mistake} was let through by {fault.caught_by}: {cell}"
     assert re.search(fault.says, cell.reason), f"caught, but not in the words {fault.says!r}: {cell.reason}"
 
 
@@ -39,7 +39,7 @@ def test_control_is_left_alone(control: zoo.Control, dtype: torch.dtype) -> None
         if name in control.gives_up:
             continue
         cell = zoo.judged(control.function, name, dtype, control.operator)
-        assert cell.verdict in (PASS, NOT_RUN), f"{control.truth} was rejected by {name}: {cell.reason}"
+        assert cell.verdict in (PASS, NOT_RUN), f"{control.way} was rejected by {name}: {cell.reason}"
 
 
 def test_what_controls_give_up_are_properties() -> None:
