@@ -112,8 +112,8 @@ def _flags() -> dict[str, str]:
 
 def _commit() -> dict[str, Any]:
     """The commit of the suite. LLTM_CONFORMANCE_COMMIT overrides it, for a copy with another history or none."""
-    told = os.environ.get("LLTM_CONFORMANCE_COMMIT")
-    return {"commit": told, "dirty": None} if told else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
+    given = os.environ.get("LLTM_CONFORMANCE_COMMIT")
+    return {"commit": given, "dirty": None} if given else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
 
 
 def _dirty() -> bool | None:

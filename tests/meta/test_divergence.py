@@ -1,4 +1,4 @@
-"""Of a wrong result, the first wrong step is named where a candidate shows its steps, and none where it does not."""
+"""For a wrong result, the first wrong step is named if the steps of the candidate are visible."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_first_wrong_step_is_named(fault: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("backend", ["python-autograd", "python-manual-backward", "aten-cpp"])
 def test_of_a_right_function_no_step_is_called_wrong(backend: str) -> None:
-    """In half types too, where a step computed in float32 is another number than one that is not."""
+    """In half types too, where a step computed in float32 has another value than one that is not."""
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         said = _said(discovery.load_function("lltm", backend, "cpu"), dtype=dtype)
         assert "gates" in said
