@@ -93,7 +93,7 @@ def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
     with trees.worktree(given.base) as base:
         say(f"base: {given.base} in {base}")
         benchmarks, fates = _matched(base, given)
-        right, wrong = _right(benchmarks)
+        right, wrong = _checked(benchmarks)
         timed = [{**benchmark, **how} for benchmark in right for how in _ways(benchmark, given)]
         samples = sampling.sample(base, trees.HEAD, timed, plan, say)
         suspects = verdict.suspects(samples, rule)
@@ -151,7 +151,7 @@ def _ways(benchmark: dict[str, Any], given: argparse.Namespace) -> list[dict[str
     return [{"phase": phase, "clock": clock} for phase in given.phase or PHASES for clock in given.clock or usual]
 
 
-def _right(benchmarks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+def _checked(benchmarks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
     """Correctness first: the benchmarks whose results agree with the contract, and what is wrong with the others.
 
     Benchmarks that this machine cannot run are kept: the workers report them.

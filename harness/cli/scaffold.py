@@ -122,7 +122,7 @@ def _identifier(name: str) -> str:
     return folder
 
 
-def _fresh(folder: Path) -> Path:
+def _new_folder(folder: Path) -> Path:
     if folder.exists():
         raise UsageError(f"{folder} exists already: choose another name, or move it away")
     folder.mkdir(parents=True)
@@ -134,7 +134,7 @@ def new_operator(name: str, into: Path) -> str:
     folder = _identifier(name)
     if folder in discovery.operators():
         raise UsageError(f"there is an operator {folder!r} already; choose another name")
-    root = _fresh(into / folder.replace("_", "-"))
+    root = _new_folder(into / folder.replace("_", "-"))
     words = {"name": folder, "package": f"{folder}_conformance", "public": folder.replace("_", "-")}
     package = root / words["package"]
     (package / "plain").mkdir(parents=True)

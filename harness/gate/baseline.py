@@ -40,7 +40,9 @@ class Change:
 
 def changes(before: Iterable[Row], after: Iterable[Row], threshold: float, median: float) -> list[Change]:
     """A change for each row of either record. `slower`: the intervals differ by `threshold`, medians by `median`."""
-    old, new = ({_key(row): row["ratios"].get(REFERENCE) for row in rows if _counts(row)} for rows in (before, after))
+    old, new = (
+        {_key(row): row["ratios"].get(REFERENCE) for row in rows if _is_compared(row)} for rows in (before, after)
+    )
     found = []
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
@@ -59,7 +61,7 @@ def _key(row: Row) -> str:
     return "-".join(str(row[key]) for key in _KEYS if row[key] is not None)
 
 
-def _counts(row: Row) -> bool:
+def _is_compared(row: Row) -> bool:
     return row["backend"] != REFERENCE and is_backend(row["backend"]) and REFERENCE in row["ratios"]
 
 

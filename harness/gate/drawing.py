@@ -48,8 +48,10 @@ def _ratio(found: dict[str, float] | None) -> str:
 
 def _notes(record: dict[str, Any]) -> list[str]:
     """All reasons that the table does not show."""
-    told = {NOT_SLOWER, FASTER}
-    notes = [f"{r['benchmark']}: {r['verdict']}: {r['reason']}" for r in record["results"] if r["verdict"] not in told]
+    in_table = {NOT_SLOWER, FASTER}
+    notes = [
+        f"{r['benchmark']}: {r['verdict']}: {r['reason']}" for r in record["results"] if r["verdict"] not in in_table
+    ]
     notes += [f"{fate['benchmark']}: {fate['fate']}: {fate['reason']}" for fate in record["fates"]]
     return notes + list(record["wrong"])
 

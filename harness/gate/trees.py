@@ -28,7 +28,7 @@ def worktree(revision: str, repository: Path = HEAD) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gate-base-") as scratch:
         tree = Path(scratch).resolve() / "tree"
         _git(repository, "worktree", "add", "--detach", "--force", str(tree), commit, about=revision)
-        before = signal.signal(signal.SIGTERM, _leave)  # so that the worktree is removed then, too
+        before = signal.signal(signal.SIGTERM, _exit)  # so that the worktree is removed then, too
         try:
             yield tree
         finally:
@@ -36,7 +36,7 @@ def worktree(revision: str, repository: Path = HEAD) -> Iterator[Path]:
             _git(repository, "worktree", "remove", "--force", str(tree), about=revision)
 
 
-def _leave(number: int, _: object) -> None:
+def _exit(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 

@@ -28,7 +28,7 @@ from torch import Tensor
 MEASURING = Path(__file__).parents[1] / "measuring"
 
 
-def _own(folder: Path, name: str) -> ModuleType:
+def _import_folder(folder: Path, name: str) -> ModuleType:
     """Import a package from its folder, regardless of `sys.path`."""
     found = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -41,7 +41,7 @@ def _own(folder: Path, name: str) -> ModuleType:
     return module
 
 
-_own(MEASURING, "measuring_of_the_gate")
+_import_folder(MEASURING, "measuring_of_the_gate")
 work = importlib.import_module("measuring_of_the_gate.work")
 clocks = importlib.import_module("measuring_of_the_gate.clocks")
 memory = importlib.import_module("measuring_of_the_gate.memory")

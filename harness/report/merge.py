@@ -27,8 +27,8 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     Raises UsageError for reports that cannot be merged or that contradict each other.
     """
     for (first, one), (second, other) in combinations(named, 2):
-        _alike(first, one, second, other, any_cpu)
-        _agree(first, one, second, other)
+        _require_compatible(first, one, second, other, any_cpu)
+        _require_agreement(first, one, second, other)
     reports = [report for _, report in named]
     plan = _joined([report.plan for report in reports if report.plan is not None]) if _sharded(named) else None
     complete = all(report.complete for report in reports) if plan is None else not plan.missing
@@ -42,7 +42,7 @@ def _sharded(named: Sequence[Named]) -> bool:
     return all(report.plan is not None and report.plan.shards > 1 for _, report in named)
 
 
-def _alike(first: str, one: Report, second: str, other: Report, any_cpu: bool) -> None:
+def _require_compatible(first: str, one: Report, second: str, other: Report, any_cpu: bool) -> None:
     """The same machine and suite; and where one is a shard, both are shards of the same run."""
     for fact in SAME:
         was, now = one.environment.get(fact), other.environment.get(fact)
@@ -68,7 +68,7 @@ def _alike(first: str, one: Report, second: str, other: Report, any_cpu: bool) -
         )
 
 
-def _agree(first: str, one: Report, second: str, other: Report) -> None:
+def _require_agreement(first: str, one: Report, second: str, other: Report) -> None:
     """Raise UsageError if a cell has two different verdicts, neither of them `not-run`."""
     there = {cell.key: cell for cell in one.cells}
     wrong = [

@@ -17,7 +17,7 @@ def load(path: Path, absent: str) -> Any:
             path.read_text(encoding="utf-8"),
             parse_constant=_refuse,
             parse_float=_finite,
-            object_pairs_hook=_once,
+            object_pairs_hook=_without_repeats,
         )
     except FileNotFoundError:
         raise UsageError(absent) from None
@@ -51,7 +51,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"it has {constant}, which is not valid JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object. Raises ValueError for a repeated name: readers differ in which of the two values they use."""
     found = dict(pairs)
     if len(found) < len(pairs):

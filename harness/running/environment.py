@@ -64,7 +64,7 @@ def _driver() -> str | None:
     program = shutil.which("nvidia-smi")
     if program is None:
         return None
-    answer = _first_line(_said(program, "--query-gpu=driver_version", "--format=csv,noheader"))
+    answer = _first_line(_output(program, "--query-gpu=driver_version", "--format=csv,noheader"))
     return answer if answer and answer[0].isdigit() else None
 
 
@@ -112,21 +112,21 @@ def _flags() -> dict[str, str]:
 
 def _commit() -> dict[str, Any]:
     """The commit of the suite. LLTM_CONFORMANCE_COMMIT overrides it, for a copy with another history or none."""
-    told = os.environ.get("LLTM_CONFORMANCE_COMMIT")
-    return {"commit": told, "dirty": None} if told else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
+    given = os.environ.get("LLTM_CONFORMANCE_COMMIT")
+    return {"commit": given, "dirty": None} if given else {"commit": _git("rev-parse", "HEAD"), "dirty": _dirty()}
 
 
 def _dirty() -> bool | None:
-    changes = _said("git", "-C", str(_ROOT), "status", "--porcelain", "--untracked-files=no")
+    changes = _output("git", "-C", str(_ROOT), "status", "--porcelain", "--untracked-files=no")
     return None if changes is None else bool(changes.strip())
 
 
 def _git(*arguments: str) -> str | None:
     """Output of git in the suite's own folder, if that is a repository; never in the working folder."""
-    return _first_line(_said("git", "-C", str(_ROOT), *arguments))
+    return _first_line(_output("git", "-C", str(_ROOT), *arguments))
 
 
-def _said(*command: str) -> str | None:
+def _output(*command: str) -> str | None:
     """The output of a program; None if it is missing, fails or hangs."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -118,9 +118,9 @@ def cell_of(slot: Slot, tool: str, said: str, code: int, namespace: str = "") ->
     figures = {"errors": counted, "findings": [asdict(finding) for finding in findings[:_KEPT]]}
     figures |= {"elsewhere": [asdict(finding) for finding in elsewhere[:_KEPT]]} if elsewhere else {}
     if findings or (counted and not elsewhere):
-        told = findings[0].in_words() if findings else "errors that it counted but did not print"
+        first = findings[0].in_words() if findings else "errors that it counted but did not print"
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        cell = slot.cell(tool, FAIL, f"{tool} found «{told}», but should find nothing{more}")
+        cell = slot.cell(tool, FAIL, f"{tool} found «{first}», but should find nothing{more}")
     elif counted is None or code != 0:
         tail = " / ".join(said.strip().splitlines()[-3:]) or "nothing"
         cell = slot.cell(tool, NO_EVIDENCE, f"{tool} printed no summary, or the calls failed (exit {code}): {tail}")

@@ -1,7 +1,7 @@
-"""Backends under pytest-benchmark, for its histograms, profiles and saved runs; right before and after timing.
+"""Backends under pytest-benchmark, for its histograms, profiles and saved runs; each is checked before and after.
 
-A group is what may be compared: a phase of one case on one device in one dtype. What is compared with intervals is
-timed together by `nox -s bench`, and held against another commit by `nox -s gate`.
+A group holds comparable benchmarks: a phase of one case on one device in one dtype. For comparisons with intervals use
+`nox -s bench`, which times backends together, and `nox -s gate`, which compares with another commit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spec.contract import PHASES, Case
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every benchmark case of every place that is selected; emulation is left out, its time says nothing of a GPU."""
+    """Every benchmark case of every selected slot; without emulation, whose time says nothing about a GPU."""
     slots = [slot for slot in selected(metafunc.config) if slot.device != CUDA_EMULATED]
     places = [(slot, case) for slot in slots for case in tagged(slot.operator, "benchmark")]
     ids = [f"{slot.id}-{case.name}" for slot, case in places]

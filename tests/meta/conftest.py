@@ -1,4 +1,4 @@
-"""What the tests of the harness share: a command line to run, an empty build cache, a compiler that only pretends."""
+"""Shared by the tests of the harness: running a command line, an empty build cache, a fake compiler."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment without what pytest and coverage of an outer run left in it."""
+    """This process's environment without the variables of an outer pytest or coverage run."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **changes}
 
 
 @pytest.fixture(scope="session")
 def python() -> Run:
-    """Run `python ARGUMENTS` in the project's folder, to its end."""
+    """Run `python ARGUMENTS` in the project's folder, and wait for its end."""
 
     def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *map(str, arguments)]
@@ -40,7 +40,7 @@ def python() -> Run:
 
 @pytest.fixture(scope="session")
 def conformance(python: Run) -> Run:
-    """Run `pytest tests/conformance ARGUMENTS` in a process of its own; the first argument says which properties."""
+    """Run `pytest tests/conformance ARGUMENTS` in a separate process; the first argument selects properties."""
 
     def run(properties: str, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
         files = [f"tests/conformance/test_properties.py::test_{name}" for name in properties.split()]
@@ -52,7 +52,7 @@ def conformance(python: Run) -> Run:
 
 @pytest.fixture
 def fresh_compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Ask again which compilers there are: now, whenever called, and after the test."""
+    """Forget which compilers were found: now, at each call, and after the test."""
 
     def forget() -> None:
         build.host_compiler.cache_clear()
@@ -81,7 +81,7 @@ class FakeCompiler:
     calls: Path
 
     def count(self, what: str = "") -> int:
-        """How many calls had `what` among their arguments."""
+        """The number of calls that had `what` among their arguments."""
         return sum(what in line for line in self.calls.read_text().splitlines()) if self.calls.exists() else 0
 
     def hanging(self) -> list[int]:
@@ -101,7 +101,7 @@ while [ $# -gt 0 ]; do if [ "$1" = -o ]; then out="$2"; fi; shift; done
 
 @pytest.fixture
 def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> FakeCompiler:
-    """`$CXX` is a fake, so that a test about keys and locks takes no time."""
+    """`$CXX` is a fake compiler, so that a test of keys and locks takes no time."""
     for name in ("cache_root", "fresh_compilers"):
         request.getfixturevalue(name)
     folder = tmp_path / "fake"
@@ -115,7 +115,7 @@ def fake_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pyte
 
 @pytest.fixture
 def operator(tmp_path: Path) -> CompiledOperator:
-    """One source, which needs nothing, and one folder of headers."""
+    """One source without dependencies, and one folder of headers."""
     source, include = tmp_path / "src" / "op.cpp", tmp_path / "include"
     source.parent.mkdir()
     include.mkdir()

@@ -1,7 +1,7 @@
 """Train the LLTM module for one step on two processes: `python -m tests.meta.data_parallel FOLDER [cpu|cuda]`.
 
-Each process has one half of a batch, and writes what it found of each run to FOLDER/RANK.pt. The processes meet in a
-file of FOLDER, so there is no port that could be taken, and talk by gloo over the loopback interface or, with a GPU for
+Each process has one half of a batch, and writes the results of each run to FOLDER/RANK.pt. The processes rendezvous by
+a file in FOLDER, so that no port is needed, and communicate by gloo over the loopback interface or, with a GPU for
 each, by NCCL. They are spawned here, or were started by torchrun.
 """
 
@@ -34,7 +34,7 @@ RATE = 0.5
 
 
 class HeardOnRankZero(LLTM):
-    """Its backward gives gradients on rank 0 alone; those of the other rank are 0."""
+    """Its backward gives gradients on rank 0 only; those of the other rank are 0."""
 
     def forward(self, input: Tensor, state: State | None = None) -> State:
         outputs = super().forward(input, state)
@@ -60,7 +60,7 @@ BACKENDS = {
 
 
 def right(device: str) -> dict[str, tuple[str, Callable[[], LLTM]]]:
-    """By the name of a run: how the ranks work together, and the module."""
+    """By the name of a run: how the ranks are combined, and the module."""
     return {
         f"{way} {backend}": (way, partial(LLTM, 4, 5, backend=backend))
         for way in ("ddp", "fsdp")
@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[str, Callable[[], LLTM]]] = {
 
 
 def _whole(tensor: Tensor) -> Tensor:
-    """A copy of all of it, on every rank, where each holds a shard."""
+    """A copy of the whole tensor on every rank, if each holds a shard."""
     return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach().cpu().clone()
 
 

@@ -1,4 +1,4 @@
-"""Candidates that are wrong in ways that only a GPU shows; `plain` is the honest one. `test_gpu_faults.py` asks."""
+"""Candidates with faults that only a GPU shows; `plain` is the right one. `test_gpu_faults.py` judges them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.zoo.honest.lltm import Outputs, plain, with_gradient
 
 
 def looks_at_a_value(*inputs: Tensor) -> Outputs:
-    """Reads one number of the bias on the host, and makes nothing of it."""
+    """Reads one number of the bias on the host, without using it."""
     inputs[2].flatten()[0].item()
     return plain(*inputs)
 
@@ -29,13 +29,13 @@ def waits_in_backward(*inputs: Tensor) -> Outputs:
 
 
 def on_the_default_stream(*inputs: Tensor) -> Outputs:
-    """Launches on the default stream, whichever is current."""
+    """Launches on the default stream, whichever stream is current."""
     with torch.cuda.stream(torch.cuda.default_stream()):
         return plain(*inputs)
 
 
 def on_the_first_device(*inputs: Tensor) -> Outputs:
-    """Makes its result on device 0, wherever the inputs are, and copies it to them."""
+    """Computes its result on device 0, wherever the inputs are, and copies it to their device."""
     home = [tensor.to("cuda:0") for tensor in inputs]
     new_h, new_cell = plain(*home)
     current = torch.device("cuda", torch.cuda.current_device())
@@ -47,10 +47,10 @@ _KEPT: list[list[float]] = []
 
 @torch.library.custom_op("lltm_gpu_faults::first_bias", mutates_args=())
 def _first_bias(bias: Tensor) -> Tensor:
-    """The bias, which is kept; while a graph is captured, the one that was kept last, which it then replays."""
+    """Returns the bias and keeps it; during graph capture returns the last kept bias, which the graph then replays."""
     if torch.cuda.is_current_stream_capturing():
         return torch.cat([bias.new_full((1,), value) for value in _KEPT[-1]])
-    _KEPT.append(bias.tolist())  # as numbers: a tensor that is kept would lie in the graphs' own memory
+    _KEPT.append(bias.tolist())  # as numbers: a kept tensor would be in the graph's private memory
     return bias.clone()
 
 
@@ -63,7 +63,7 @@ _first_bias.register_autograd(lambda ctx, g: g)
 
 
 def bias_of_an_earlier_call(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """What a graph captures is the bias of the call before it."""
+    """A graph captures the bias of the previous call."""
     return plain(input, weights, torch.ops.lltm_gpu_faults.first_bias(bias), old_h, old_cell)
 
 
@@ -71,7 +71,7 @@ _PRIVATE: list[torch.cuda.Stream] = []
 
 
 class _OnAPrivateStream(torch.autograd.Function):
-    """The cell on a stream of its own, which waits for the caller's, and for which the caller's then waits."""
+    """The cell on a private stream, which waits for the caller's stream; the caller's then waits for it."""
 
     @staticmethod
     def forward(ctx: Any, says_so: bool, *inputs: Tensor) -> Outputs:
@@ -104,12 +104,12 @@ def _on_a_private_stream(compute: Any, says_so: bool) -> tuple[Tensor, ...]:
 
 
 def on_a_private_stream_in_secret(*inputs: Tensor) -> Outputs:
-    """The allocator is not told that the caller's stream reads what was allocated on another."""
+    """The allocator does not learn that the caller's stream reads memory that was allocated on another stream."""
     new_h, new_cell = _OnAPrivateStream.apply(False, *inputs)
     return new_h, new_cell
 
 
 def on_a_private_stream(*inputs: Tensor) -> Outputs:
-    """Right, and as different as can be: it is told."""
+    """Right: the same with `record_stream`."""
     new_h, new_cell = _OnAPrivateStream.apply(True, *inputs)
     return new_h, new_cell

@@ -1,4 +1,4 @@
-"""Reports that tests of the renderings draw: one of each verdict, one that attacks, one that is very large."""
+"""Reports for tests of the renderings: one with each verdict, one with attacks, one that is very large."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MACHINE: dict[str, Any] = {
     "dirty": False,
 }
 
-#: What a candidate may try to smuggle into whatever shows its name or its words.
+#: Text that a candidate may choose as its name or message to attack a rendering.
 ATTACK = "</script><script>window.attacked = 1</script><img src=x onerror=window.attacked=1>\"'`|@all {{7*7}}"
 
 SCRIPT = "from harness.replay import replay\n\nreplay(\n    operator='lltm',\n    candidate='lltm=k.py:f',\n)\n"
@@ -41,7 +41,7 @@ def cell(verdict: str = PASS, **changes: Any) -> Cell:
     return replace(made, **changes)
 
 
-#: What a suite knows that is not the one that runs the test.
+#: A suite other than the one that runs the test.
 SUITE = Suite(
     operators=("lltm", "mlp"),
     backends=("aten-cpp", "python-autograd"),
@@ -59,7 +59,7 @@ SUITE = Suite(
 
 
 def of(*cells: Cell, complete: bool = True, **facts: Any) -> Report:
-    """A report of these cells on a machine, and by a suite, that there is not."""
+    """A report of these cells, with an invented machine and suite."""
     return Report({**MACHINE, **facts}, complete, cells, suite=SUITE)
 
 
@@ -72,7 +72,7 @@ def h200() -> Report:
 
 
 def one_of_each() -> Report:
-    """Every verdict once, with the figures that there are."""
+    """Every verdict once, with all kinds of figures."""
     worst = {
         "used": 0.5,
         "tensor": "new_h",
@@ -97,7 +97,7 @@ def one_of_each() -> Report:
 
 
 def in_forms() -> Report:
-    """Passes of an operator in several forms, one of which was not asked."""
+    """Passes of an operator in several forms, one of which was not tested."""
     drift = [{"state": "h", "steps": n, "error": share, "allowed": 1.0} for n, share in ((1, 0.25), (10, 0.5))]
     forms = {
         "op[rows]": {"scenarios": 2, "cases": ["small", "large"], "drift": drift},
@@ -108,7 +108,7 @@ def in_forms() -> Report:
 
 
 def attacking() -> Report:
-    """Every text that a candidate can choose is an attack, and some cells of each verdict have it."""
+    """Every text that a candidate can choose is an attack, in cells of each verdict."""
     figures = {"scenarios": 1, "worst": {"used": 0.1, "tensor": ATTACK, "scenario": ATTACK, "statistic": ATTACK}}
     rest = {"reproducer": ATTACK, "seen": ATTACK, "__proto__": {ATTACK: [ATTACK]}, ATTACK: ATTACK}
     cells = [
@@ -123,7 +123,7 @@ def attacking() -> Report:
 
 
 def large(cells: int = 20_000) -> Report:
-    """The H200 report many times over, as other operators and backends, every text of a call different; some fail."""
+    """Many copies of the H200 report with other operators and backends and distinct texts; some cells fail."""
     report, planted = h200(), Report.read(PLANTED)
     wrong = [cell for cell in planted.cells if cell.verdict == FAIL]
     made: list[Cell] = []
@@ -148,7 +148,7 @@ def large(cells: int = 20_000) -> Report:
 
 
 def timed(backend: str = "aten-cpp", seconds: float = 1e-4, **changes: Any) -> dict[str, Any]:
-    """A row of a bench record: that backend at the tutorial's sizes, where the reference takes 1e-4 s."""
+    """A row of a bench record: that backend at the tutorial's sizes; the reference takes 1e-4 s."""
     row = {"operator": "lltm", "backend": backend, "device": "cpu", "dtype": "float32", "case": "tutorial"}
     row |= {"sizes": {"batch": 16}, "phase": "forward+backward", "clock": "wall", "threads": 1, "samples": [seconds]}
     row |= {"seconds": _around(seconds), "ratios": {"python-autograd": _around(1e-4 / seconds)}}

@@ -1,4 +1,4 @@
-"""A build is made once for each content, in a cache that killed, hanging and parallel builders leave sound."""
+"""Each content is built once; killed, hanging and parallel builders leave the cache valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.building import build
 from harness.errors import Broken, Unavailable
 from tests.meta.conftest import ROOT, FakeCompiler, environment
 
-#: What a second process runs: the same build as `_operator` describes.
+#: The program of a second process: the same build as `_operator` describes.
 _BUILDER = """
 import sys
 from pathlib import Path
@@ -39,7 +39,7 @@ def _start(operator: CompiledOperator) -> subprocess.Popen[str]:
 
 
 def _eventually(holds: Callable[[], object]) -> bool:
-    """Whether it comes to hold within a generous time."""
+    """Whether the condition becomes true within a generous time."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         if holds():
@@ -70,7 +70,7 @@ def test_the_key_depends_on_everything_that_the_library_depends_on(
     fresh_compilers: Callable[[], None],
 ) -> None:
     seen = {"at first": build.plan(operator, CPU).key}
-    assert build.plan(operator, CPU).key == seen["at first"], "the key is not even stable"
+    assert build.plan(operator, CPU).key == seen["at first"], "the key is not stable"
 
     def changed(what: str, operator: CompiledOperator = operator, device: str = CPU) -> None:
         key = build.plan(operator, device).key
@@ -111,13 +111,13 @@ def test_a_killed_builder_is_in_nobodys_way(operator: CompiledOperator, fake_com
     fake_compiler.hang.touch()
     killed = _start(operator)
     try:
-        assert _eventually(fake_compiler.hanging), "the builder never came to compile"
+        assert _eventually(fake_compiler.hanging), "the builder never started to compile"
     finally:
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
     fake_compiler.hang.unlink()
     orphans = fake_compiler.hanging()
-    library = build.build(operator, CPU)  # while the compiler of the killed one still hangs
+    library = build.build(operator, CPU)  # while the compiler of the killed builder still hangs
     for pid in orphans:
         os.kill(pid, signal.SIGKILL)
     assert library.exists()

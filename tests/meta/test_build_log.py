@@ -1,4 +1,4 @@
-"""What the real compiler and the real loader make of a source: a function, or a failure with the whole log."""
+"""A source with the real compiler and the real loader: a function, or a failure with the whole log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_library_that_does_not_load_is_told(operator: CompiledOperator) -> Non
 
 
 def test_any_path_and_equal_names_work(tmp_path: Path) -> None:
-    """A folder with a blank, a dollar and a quote; two sources of one name; a header that both include."""
+    """A folder with a space, a dollar and a quote; two sources of the same name; a header that both include."""
     sources = []
     for number in (1, 2):
         folder = tmp_path / f"a $b 'c' & d:{number}"
@@ -84,7 +84,7 @@ IMPLEMENTATION = CompiledOperator("lltm", "meta_old", (Path(__file__).parent / "
 
 
 def test_removed_apis_fail_with_the_log_of_the_compiler(tmp_path: Path, conformance: Run) -> None:
-    """Defect 19: `tensor.type()` to dispatch on, `tensor.data<T>()`. Its cell is `fail`, and the run goes on."""
+    """Defect 19: dispatch by `tensor.type()`, `tensor.data<T>()`. The cell is `fail`, and the run continues."""
     folder = tmp_path / "of_2018"
     folder.mkdir()
     (folder / "__init__.py").write_text(_BACKEND)

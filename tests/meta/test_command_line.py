@@ -1,4 +1,4 @@
-"""The suite as its users meet it: `pytest tests/conformance ...` and `python -m harness ...`."""
+"""The suite by its command lines: `pytest tests/conformance ...` and `python -m harness ...`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.meta.conftest import ROOT, Run, environment
 CELLS = Path(__file__).with_name("wrong_cells.py")
 PROPERTIES = "forward_parity vjp_parity layouts no_side_effects gradient_subsets rejects_wrong_calls"
 
-#: candidate -> (property, what the report must say of it, and nothing else may fail of what is not named here)
+#: candidate -> (the property that must fail, texts of its reason)
 WRONG = {
     "swapped_gates": ("forward-parity", ["with input_gate and output_gate exchanged"]),
     "no_cell_cotangent": ("vjp-parity", ["if the cotangent of new_cell were ignored"]),
@@ -89,7 +89,7 @@ def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> 
 
 
 def test_an_operator_in_a_dtype_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
-    """pytest 9.2 gave items another kind of id, in which pytest-xdist 3.8 loses the group: constraints.txt has 9.1."""
+    """pytest 9.2 changed the ids of items, so that pytest-xdist 3.8 loses the group: constraints.txt pins 9.1."""
     chosen = [f"--report={tmp_path / 'report.json'}", "--isolate=off", *_candidates("right", "bias_of_one_row")]
     printed = conformance("vjp_parity", *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
     seen = re.findall(r"\[(gw\d)\].*(?:PASSED|FAILED).*\[(lltm)-[\w.:-]+-cpu-(\w+)\]", printed)
@@ -100,7 +100,7 @@ def test_an_operator_in_a_dtype_goes_to_one_worker(conformance: Run, tmp_path: P
 
 
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:
-    """Even where it is not isolated."""
+    """Even without isolation."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"
     file.write_text("import os, time\ndef dies(*inputs): os._exit(11)\ndef hangs(*inputs): time.sleep(600)\n")
     chosen = [
@@ -140,12 +140,12 @@ def test_an_option_that_cannot_be_met_is_one_sentence(
     (tmp_path / "broken.py").write_text("import no_such_module\n")
     run = conformance("sizes", option.format(tmp=tmp_path), *workers)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    told = run.stdout + run.stderr
-    assert says in told
-    assert len(told.strip().splitlines()) == 1, told
+    output = run.stdout + run.stderr
+    assert says in output
+    assert len(output.strip().splitlines()) == 1, output
 
 
-#: A shell may have started us with SIGINT ignored, which children inherit.
+#: A shell may have started this process with SIGINT ignored, which children inherit.
 _INTERRUPTIBLE = """
 import signal, sys, pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -154,7 +154,7 @@ sys.exit(pytest.main(sys.argv[1:]))
 
 
 def test_an_interrupted_run_leaves_a_report(tmp_path: Path) -> None:
-    """The first candidate is judged; Ctrl-C comes while the second is."""
+    """The first candidate is judged; Ctrl-C comes during the second."""
     file, report, here = tmp_path / "k.py", tmp_path / "report.json", tmp_path / "here"
     body = f"    pathlib.Path({str(here)!r}).touch()\n    time.sleep(60)\n"
     file.write_text(f"import time, pathlib\ndef waits(*inputs):\n{body}")

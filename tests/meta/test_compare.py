@@ -1,4 +1,4 @@
-"""How much error is too much: what the allowance lets through, what it does not, and where it can tell nothing."""
+"""The allowance: which errors pass, which fail, and where there is no evidence."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_worst_element_is_named() -> None:
 
 
 def test_a_scale_that_no_element_shows_is_seen_by_the_gain() -> None:
-    """1% off, where each element may be off by far more: only the gain knows."""
+    """An error of 1%, where each element may have a far larger error: only the gain shows it."""
     y = normal(100, 100)
     wide = replace(envelope(y), sigma=torch.full((10_000,), 0.1), largest=1.0, rms=0.1, gain=1e-3)
     assert compare(y + 0.05 * normal(100, 100, seed=1), wide).holds, "noise of that size is allowed"
@@ -84,7 +84,7 @@ def test_a_scale_that_no_element_shows_is_seen_by_the_gain() -> None:
     ],
 )
 def test_nan_and_infinity(exact: float, got: float, output_holds: bool, gradient_holds: bool) -> None:
-    """Defect 33: NaN where it is expected accepts nothing but NaN, for a gradient nothing finite."""
+    """Defect 33: where NaN is expected only NaN passes, for a gradient nothing finite."""
     y = torch.tensor([1.0, exact, 2.0], dtype=torch.float64)
     value = torch.tensor([1.0, got, 2.0], dtype=torch.float64)
     for specials, holds in ((SAME, output_holds), (NOT_FINITE, gradient_holds)):
@@ -113,7 +113,7 @@ def test_where_a_wrong_answer_passes_there_is_no_evidence(y: Tensor) -> None:
 def test_where_a_wrong_answer_fails_there_is_evidence() -> None:
     assert has_evidence(envelope(normal(3, 4)))
     assert has_evidence(envelope(torch.ones(3, 4))), "equal rows are no reason to doubt"
-    assert not has_evidence(envelope(torch.zeros(3, 4))), "zero is right here, so zeros show nothing"
+    assert not has_evidence(envelope(torch.zeros(3, 4))), "zeros are right here, so they are no evidence"
 
 
 def test_what_nobody_listed_rounds_and_what_only_moves_is_exact() -> None:
@@ -152,7 +152,7 @@ def test_an_envelope_is_the_same_every_time_and_the_seed_matters() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_no_false_alarm_in_100_draws(dtype: torch.dtype) -> None:
-    """The reference in the dtype itself, evaluated another way than the one that is in the envelope."""
+    """The reference in the dtype itself, evaluated in another way than that of the envelope."""
     for seed in range(100):
         scenario = Scenario((("batch", 3), ("input_features", 4), ("state_size", 5)), seed=seed)
         measure = expected(OPERATOR, scenario, dtype)
@@ -200,7 +200,7 @@ def test_no_false_alarm_at_the_ends_of_the_range(dtype: torch.dtype, scenario: S
 
 
 def test_what_float64_loses_in_its_range_need_not_be_lost() -> None:
-    """sigmoid(-710) is 0 in float64, where 1 + exp(710) overflows; exp(logsigmoid(-710)) is 4.5e-309, which it is."""
+    """sigmoid(-710) is 0 in float64, since 1 + exp(710) overflows; exp(logsigmoid(-710)) is 4.5e-309, and right."""
     sizes = (("batch", 1), ("input_features", 1), ("state_size", 7))
     scenario = Scenario(sizes, values="overflowing-exp")
     wide = expected(OPERATOR, scenario, torch.float64).gradients["weights"]

@@ -1,8 +1,8 @@
-"""Trained on halves of a batch by two processes, the LLTM module has the gradients of the whole batch.
+"""The LLTM module has the gradients of the whole batch if two processes train it on halves of the batch.
 
-What the ranks sum up is the contract's own VJP, with the sum over the batch made in two parts. So it is held within the
-contract's allowance of the whole batch, which is for sums in any order and products in parts. That a rank gets the mean
-and not the sum is a factor of 2, which rounds nothing.
+The sum over the ranks is the contract's VJP, with the sum over the batch split in two parts. So the contract's
+allowance for the whole batch applies, which covers sums in any order and products in parts. A rank gets the mean
+instead of the sum: a factor of 2, which is exact.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Ranks = list[dict[str, Any]]
 
 
 def _found(folder: Path, run: subprocess.CompletedProcess[str]) -> Ranks:
-    """What each process found of every run."""
+    """The results of each process in every run."""
     assert run.returncode == 0, run.stdout + run.stderr
     return [torch.load(folder / f"{rank}.pt") for rank in range(WORLD)]
 
 
 @pytest.fixture(scope="module")
 def on_cpu(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Ranks:
-    """Two processes that talk by gloo."""
+    """Two processes that communicate by gloo."""
     folder = tmp_path_factory.mktemp("ranks")
     return _found(folder, python("-m", "tests.meta.data_parallel", folder))
 
 
 @pytest.fixture(scope="module")
 def on_gpus(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Ranks:
-    """Two processes with a GPU each that talk by NCCL, started by torchrun."""
+    """Two processes, each with a GPU, that communicate by NCCL, started by torchrun."""
     if torch.cuda.device_count() < WORLD:
         pytest.skip(f"needs {WORLD} CUDA devices, and there are {torch.cuda.device_count()}")
     folder = tmp_path_factory.mktemp("gpus")
@@ -53,7 +53,7 @@ def on_gpus(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Ranks:
 
 @pytest.fixture
 def ranks(request: pytest.FixtureRequest, where: str) -> Ranks:
-    """What each process found where the test asks."""
+    """The results of each process on the test's device."""
     found: Ranks = request.getfixturevalue({"cpu": "on_cpu", "cuda": "on_gpus"}[where])
     return found
 
@@ -78,7 +78,7 @@ def test_after_a_step_both_ranks_have_the_same_parameters(ranks: Ranks, name: st
     for parameter in NAMES:
         assert torch.equal(first["parameters"][parameter], second["parameters"][parameter])
         stepped = before[parameter] - RATE * first["gradients"][parameter]
-        assert torch.equal(first["parameters"][parameter], stepped)  # half of a gradient rounds nothing
+        assert torch.equal(first["parameters"][parameter], stepped)  # halving a gradient is exact
 
 
 @pytest.mark.parametrize(("where", "name"), [(where, name) for where in BACKENDS for name in WRONG])

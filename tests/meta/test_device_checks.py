@@ -1,4 +1,4 @@
-"""What compute-sanitizer prints becomes cells. The texts are from its manual; a GPU has planted faults too."""
+"""The output of compute-sanitizer becomes cells. The texts are from its manual; on a GPU there are planted faults."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_finding_fails_in_words_that_help(place: Slot) -> None:
 
 
 def test_what_other_kernels_do_is_told_apart(place: Slot) -> None:
-    """initcheck has to watch every kernel, as it must see what they write; only the backend's are judged."""
+    """initcheck must watch every kernel to see its writes; only the backend's kernels are judged."""
     cell = cell_of(place, "initcheck", INITCHECK, 0, namespace="cuda_raw_pointer")
     assert cell.verdict == PASS
     assert [finding["kernel"] for finding in cell.figures["elsewhere"]] == ["vectorAdd(int *)"]
@@ -180,7 +180,7 @@ def test_what_says_nothing_is_asked_once_more(
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_each_tool_finds_its_planted_fault(tool: str, tmp_path: Path, place: Slot) -> None:
-    """Otherwise a clean run of the tools would be worth nothing."""
+    """Otherwise a clean run of the tools would prove nothing."""
     try:
         sanitizer = program()
     except Unavailable as error:

@@ -1,4 +1,4 @@
-"""Two reports compared: every change is found, of its kind, and what is worse or gone fails."""
+"""Two reports compared: every change is found with its kind; worse or vanished cells fail."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def test_a_failure_of_another_kind_is_told() -> None:
     assert not found.regressed
 
 
-@pytest.mark.parametrize(("was", "now", "told"), [(0.3, 0.9, True), (0.9, 0.3, True), (0.3, 0.4, False)])
-def test_a_fit_that_is_notably_tighter_or_looser_is_told(was: float, now: float, told: bool) -> None:
+@pytest.mark.parametrize(("was", "now", "listed"), [(0.3, 0.9, True), (0.9, 0.3, True), (0.3, 0.4, False)])
+def test_a_fit_that_is_notably_tighter_or_looser_is_told(was: float, now: float, listed: bool) -> None:
     before, after = (of(cell(figures={"worst": {"used": used}})) for used in (was, now))
-    assert bool(difference(before, after).fits) is told
+    assert bool(difference(before, after).fits) is listed
 
 
 def test_the_environment_is_compared_but_for_the_time() -> None:
@@ -79,7 +79,7 @@ def _changes() -> tuple[Report, Report]:
     return before, replace(after, complete=False)
 
 
-#: What each rendering of `_changes` says.
+#: The lines of each rendering of `_changes`.
 _SAID = ["Worse", "Better", "Vanished", "Appeared", "Allowance used", "Environment", "80%", "is partial"]
 
 

@@ -1,4 +1,4 @@
-"""What is named on the command line is found, and what is not is told in one sentence with the way out."""
+"""Names on the command line are found; for an unknown one there is one sentence with a suggestion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LLTM = "from backends.base import PythonFunction\nIMPLEMENTATION = PythonFunctio
 
 @pytest.fixture(autouse=True)
 def _forget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What these tests import stays in these tests."""
+    """Remove the modules that these tests import."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield
     for name, module in list(sys.modules.items()):
@@ -75,7 +75,7 @@ def test_a_backend_path_is_a_folder_or_a_folder_of_folders(tmp_path: Path) -> No
     found = all_backends((one, tmp_path / "many"))
     assert set(found) - shipped == {"lonely-one", "first", "second-one"}
     assert isinstance(found["lonely-one"].implementation("lltm"), PythonFunction)
-    assert found["lonely-one"].implementation("layer_norm") is None, "what it does not have is not broken"
+    assert found["lonely-one"].implementation("layer_norm") is None, "a missing implementation is not broken"
     chosen = slots(Selection(backends=("lonely-one",), backend_paths=(one,), operators=("lltm",), dtypes=("float64",)))
     assert [slot.id for slot in chosen] == ["lltm-lonely-one-cpu-float64"]
 

@@ -1,4 +1,4 @@
-"""Of a wrong result, the first wrong step is named where a candidate shows its steps, and none where it does not."""
+"""For a wrong result, the first wrong step is named if the steps of the candidate are visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.zoo import registry as zoo
 zoo.load()
 
 
-def _said(function: Callable[..., Any], operator: str = "lltm", dtype: torch.dtype = torch.float32) -> str:
+def _sentence(function: Callable[..., Any], operator: str = "lltm", dtype: torch.dtype = torch.float32) -> str:
     subject = Subject(discovery.operator(operator), "candidate", "cpu", dtype, function)
     return first_divergence(subject, smallest(subject.operator))
 
@@ -42,16 +42,16 @@ def _said(function: Callable[..., Any], operator: str = "lltm", dtype: torch.dty
 )
 def test_the_first_wrong_step_is_named(fault: str, sentence: str) -> None:
     (found,) = [one for one in zoo.FAULTS if one.id == fault]
-    assert sentence in _said(found.function, found.operator)
+    assert sentence in _sentence(found.function, found.operator)
     cell = zoo.judged(found.function, found.caught_by, found.dtype, found.operator)
     assert sentence in cell.reason
 
 
 @pytest.mark.parametrize("backend", ["python-autograd", "python-manual-backward", "aten-cpp"])
 def test_of_a_right_function_no_step_is_called_wrong(backend: str) -> None:
-    """In half types too, where a step computed in float32 is another number than one that is not."""
+    """In half types too, where a step computed in float32 has another value than one that is not."""
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
-        said = _said(discovery.load_function("lltm", backend, "cpu"), dtype=dtype)
+        said = _sentence(discovery.load_function("lltm", backend, "cpu"), dtype=dtype)
         assert "gates" in said
         assert "wrong" not in said
 
@@ -63,7 +63,7 @@ def test_what_shows_no_step_gets_no_sentence() -> None:
     def raises(*inputs: Tensor) -> tuple[Tensor, Tensor]:
         raise ValueError("no")
 
-    assert _said(empty) == ""
+    assert _sentence(empty) == ""
     (far_off,) = [fault for fault in zoo.FAULTS if fault.id == "lltm-math-SwappedConcatenation"]
-    assert _said(far_off.function) == ""
-    assert _said(raises) == ""
+    assert _sentence(far_off.function) == ""
+    assert _sentence(raises) == ""

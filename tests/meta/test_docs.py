@@ -1,5 +1,5 @@
-"""What the pages of docs/ show is real: code stands in the file that it names, messages in the harness, every property
-in the list of properties, and commands that judge the examples end as the page says."""
+"""The pages of docs/ are correct: code is in the file that it names, messages are in the harness, the list of
+properties is complete, and commands that judge the examples end as the page says."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BLOCKS = list(_blocks())
 
 
 def test_code_stands_in_the_file_that_it_names() -> None:
-    """A line `...` stands for what is left out."""
+    """A line `...` marks omitted code."""
     quoted = [block for block in BLOCKS if block.title and block.title != "harness"]
     assert len(quoted) > 10
     for block in quoted:
@@ -57,7 +57,7 @@ def test_code_stands_in_the_file_that_it_names() -> None:
 
 
 def _template(node: ast.AST) -> str:
-    """A text with `…` for what is put into it."""
+    """The text with `…` for each inserted value."""
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -81,13 +81,13 @@ def _templates() -> tuple[str, ...]:
 def _quoted_messages() -> list[str]:
     messages = [block.text.strip() for block in BLOCKS if block.title == "harness"]
     page = (ROOT / "docs/failures.md").read_text()
-    # Of a line that explains a wrong value: without the numbers of its example.
+    # A line that explains a wrong value, without the numbers of its example.
     lines = re.findall(r"^\| `([^`]+)` \|", page, flags=re.MULTILINE)
     return messages + [line.partition(":")[0] for line in lines]
 
 
 def _is_written(message: str) -> bool:
-    """Whether some text of the harness has the words of the message in their order."""
+    """Whether a text of the harness has the words of the message in the same order."""
     parts = [part.strip() for part in message.split("…") if part.strip(" ()")]
     pattern = re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
     return any(pattern.search(template) for template in _templates())
@@ -118,14 +118,14 @@ def test_sessions_that_pages_name_exist() -> None:
 
 
 def _commands(example: str) -> list[list[str]]:
-    """The commands of docs/verify.md that judge this example by some properties, as lists of words."""
+    """The commands of docs/verify.md that judge this example, as lists of words."""
     texts = [block.text.replace("\\\n", " ") for block in BLOCKS if (block.page, block.language) == ("verify.md", "sh")]
     lines = [line for text in texts for line in text.splitlines() if f"docs/examples/{example}:" in line]
     return [words for words in map(shlex.split, lines) if "-k" in words]
 
 
 def _lacking(example: str) -> str:
-    """Why this machine cannot run the example; empty where it can."""
+    """Why this machine cannot run the example; empty if it can."""
     if example == "triton_kernel.py" and importlib.util.find_spec("triton") is None:
         return "Triton is not installed: `pip install triton`"
     if example == "cpp_extension.py":
@@ -145,7 +145,7 @@ def test_an_example_holds_by_the_command_of_its_page(example: str, python: Run, 
     begin = words.index("python")
     variables = dict(word.split("=", 1) for word in words[:begin])
     report = tmp_path / "report.json"
-    # A build that was interrupted leaves a lock, on which the next one in that folder would wait for ever.
+    # An interrupted build leaves a lock, for which the next build in that folder would wait for ever.
     variables["TORCH_EXTENSIONS_DIR"] = str(tmp_path / "extensions")
     done = python(*words[begin + 1 :], f"--report={report}", "-p", "no:cacheprovider", **variables)
     assert done.returncode == 0, done.stdout + done.stderr

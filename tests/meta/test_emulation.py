@@ -1,4 +1,4 @@
-"""The emulation of CUDA by itself: barriers, exchanges within a warp, threads that return, blocks that never end."""
+"""The emulation of CUDA alone: barriers, exchanges within a warp, threads that return, blocks that never end."""
 
 from __future__ import annotations
 

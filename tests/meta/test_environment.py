@@ -1,4 +1,4 @@
-"""What a report says of its machine: found where it can be, null where it cannot, and never a guess."""
+"""The machine in a report: facts that can be found, null for others, never a guess."""
 
 from __future__ import annotations
 

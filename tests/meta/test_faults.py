@@ -1,4 +1,4 @@
-"""Every fault of the zoo fails the property that is meant for it, and the failure says why."""
+"""Every fault of tests/zoo fails the property that must catch it, and the failure says why."""
 
 import re
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ zoo.load()
 @pytest.mark.parametrize("fault", zoo.FAULTS, ids=lambda fault: fault.id)
 def test_fault_is_caught(fault: zoo.Fault) -> None:
     cell = zoo.judged(fault.function, fault.caught_by, fault.dtype, fault.operator, fault.examples)
-    assert cell.verdict == FAIL, f"{fault.lie} was let through by {fault.caught_by}: {cell}"
-    assert re.search(fault.says, cell.reason), f"caught, but not in the words {fault.says!r}: {cell.reason}"
+    assert cell.verdict == FAIL, f"{fault.mistake} was not caught by {fault.caught_by}: {cell}"
+    assert re.search(fault.says, cell.reason), f"caught, but the reason does not match {fault.says!r}: {cell.reason}"
 
 
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def _crossed() -> Iterator[Any]:
-    """Each control in each dtype: in one of them, in turn, by default; in the others where `-m crossing` asks."""
+    """Each control in each dtype: in one dtype, in turn, by default; in the others with `-m crossing`."""
     for number, control in enumerate(zoo.CONTROLS):
         for k, dtype in enumerate(DTYPES):
-            marks = [pytest.mark.xdist_group(str(dtype))]  # a worker has the oracles of one dtype, which controls share
+            marks = [pytest.mark.xdist_group(str(dtype))]  # one worker for a dtype: controls share its oracles
             marks += [pytest.mark.crossing] if k != number % len(DTYPES) else []
             yield pytest.param(control, dtype, marks=marks, id=f"{control.id}-{dtype}")
 
@@ -39,7 +39,7 @@ def test_control_is_left_alone(control: zoo.Control, dtype: torch.dtype) -> None
         if name in control.gives_up:
             continue
         cell = zoo.judged(control.function, name, dtype, control.operator)
-        assert cell.verdict in (PASS, NOT_RUN), f"{control.truth} was rejected by {name}: {cell.reason}"
+        assert cell.verdict in (PASS, NOT_RUN), f"{control.way} was rejected by {name}: {cell.reason}"
 
 
 def test_what_controls_give_up_are_properties() -> None:
@@ -52,7 +52,7 @@ def test_there_are_enough_controls() -> None:
 
 
 def test_a_fault_that_ran_here_before_is_caught_all_the_same() -> None:
-    """What a candidate has set in this process's environment is not handed to the fresh process that judges it."""
+    """Environment variables that a candidate sets here are not passed to the fresh process that judges it."""
     (fault,) = [fault for fault in zoo.faults("lltm") if fault.name == "SetsEnvironment"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LLTM_FAST", "1")
@@ -62,6 +62,6 @@ def test_a_fault_that_ran_here_before_is_caught_all_the_same() -> None:
 
 
 def test_the_listed_defects_are_shown() -> None:
-    """Defects 1-4, 6, 7, 10-14, 17, 18 and 22-28 have a fault here; 19 and 20 have tests of their own."""
+    """Defects 1-4, 6, 7, 10-14, 17, 18 and 22-28 have a fault here; 19 and 20 have separate tests."""
     shown = {number for fault in zoo.FAULTS for number in fault.defects}
     assert {1, 2, 3, 4, 6, 7, 10, 11, 12, 13, 14, 17, 18, *range(22, 29)} <= shown

@@ -1,4 +1,4 @@
-"""Questions to a fresh process: each has one of its own, and whatever it does there, the answer or the reason comes."""
+"""Questions to fresh processes: each question has its own process, and always gets an answer or a reason."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_server_ends_with_the_process_that_asks() -> None:
 
 
 def test_nothing_asks_for_a_gpu_before_the_fork() -> None:
-    """CUDA cannot be used in a child of a process that has asked for it."""
+    """CUDA cannot be used in a child of a process that has initialised it."""
     script = """
 import torch
 

@@ -36,7 +36,7 @@ def _subject(function: Callable[..., Any]) -> Subject:
 
 
 def _fuzzed(function: Callable[..., Any], turns: int = 6) -> Cell:
-    """The cell after at most so many turns of draws, the first that fails."""
+    """The first failing cell, or the last one, of at most that many turns of draws."""
     for turn in range(turns):
         cell = judge(_subject(function), Fuzzing(seed=turn, examples=25).property)
         if cell.verdict != PASS:
@@ -45,7 +45,7 @@ def _fuzzed(function: Callable[..., Any], turns: int = 6) -> Cell:
 
 
 class Dense(Honest):
-    """Right, and it refuses what has no memory: a storage may be less than the sizes say."""
+    """Right, and refuses tensors without memory: a storage may be smaller than the sizes require."""
 
     def check(self, *inputs: Tensor) -> None:
         super().check(*inputs)
@@ -67,7 +67,7 @@ class Dense(Honest):
 
 
 class TakesIntegers(Dense):
-    """An integer bias is converted, silently."""
+    """An integer bias is silently converted."""
 
     def check(self, *inputs: Tensor) -> None:
         input, weights, bias, *states = inputs
@@ -86,7 +86,7 @@ class Broadcasts(Dense):
 
 
 class ReadsBehindTheView(Dense):
-    """The storage is read from its beginning, whatever the offset and the strides are: a kernel that takes pointers."""
+    """The storage is read from its beginning, whatever the offset and the strides are."""
 
     def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
         return super().new_cell(old_cell, candidate, input_gate)
@@ -99,7 +99,7 @@ class ReadsBehindTheView(Dense):
 
 
 class HidesTheName(Dense):
-    """Whatever is wrong, the message says only that it is."""
+    """The message only says that something is wrong."""
 
     def check(self, *inputs: Tensor) -> None:
         try:
@@ -109,7 +109,7 @@ class HidesTheName(Dense):
 
 
 class AssertsInside(Dense):
-    """An argument that should be refused comes to an internal assertion."""
+    """An argument that should be refused causes an internal assertion."""
 
     def check(self, *inputs: Tensor) -> None:
         try:
@@ -151,14 +151,14 @@ def test_a_session_finds_it_and_prints_the_call(wrong: type[Dense]) -> None:
     script = cell.figures["reproducer"]
     assert "replay(" in script
     found: dict[str, Any] = {}
-    exec(script.partition("replay(\n")[0], found)  # the call is one that can be read back, and fails again
+    exec(script.partition("replay(\n")[0], found)  # the printed call can be parsed, and fails again
     with pytest.raises(Failure):
         judge_call(_subject(wrong()), found["call"])
 
 
 @pytest.mark.parametrize("kind", sorted(SPOILINGS))
 def test_every_spoiling_makes_something(kind: str) -> None:
-    """And says so where it cannot, as of a tensor without dimensions."""
+    """Or says that it cannot, for example for a tensor without dimensions."""
     made = 0
     for tensor in (torch.randn(3, 4), torch.randn(4), torch.randn(()), torch.randn(0, 4)):
         for number in range(14):
@@ -198,7 +198,7 @@ def test_a_shipped_backend_stands_a_short_session() -> None:
 )
 @pytest.mark.parametrize("grad", [False, True])
 def test_what_a_session_found_stays_mended(spoilt: tuple[str, str, int], grad: bool) -> None:
-    """A read where no memory is, a dispatcher that names no argument, a None that became an undefined tensor."""
+    """A read outside of memory, a dispatcher error without an argument's name, a None as an undefined tensor."""
     (slot,) = slots(Selection(operators=("lltm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
     assert judge_call(slot.subject(), HostileCall(SIZES, (spoilt,), grad=grad)) == REFUSED
 
@@ -211,7 +211,7 @@ def test_what_a_session_found_stays_mended(spoilt: tuple[str, str, int], grad: b
 def test_a_form_that_reads_an_attribute_off_a_tensor_refuses_as_cleanly(
     form: str, spoilt: tuple[tuple[str, str, int], ...], arguments: int | None
 ) -> None:
-    """A StopIteration, an internal error of nested tensors, and a weight that disagrees with a spoilt input."""
+    """A StopIteration, an internal error of nested tensors, and a weight that does not fit a spoilt input."""
     (slot,) = slots(Selection(operators=("layer_norm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
     subject = slot.subject().in_form(slot.operator.in_form(form))
     sizes = dict.fromkeys(subject.operator.symbols(), 2)

@@ -1,6 +1,6 @@
-"""Faults that only a GPU shows, each noticed by the property meant for it; without a GPU there is nothing to run.
+"""Faults that only a GPU shows, each noticed by its property; without a GPU these tests are skipped.
 
-Each is judged by a command of its own: a capture that fails leaves a process in which nothing can be captured any more.
+Each is judged by a separate command: after a failed capture a process cannot capture anything any more.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_what_works_on_the_first_device_alone_is_noticed(conformance: Run, tmp_p
 
 
 def test_they_can_be_asked_without_a_gpu(conformance: Run, tmp_path: Path) -> None:
-    """That a value was looked at is seen on the CPU too, by another property; and the honest one passes it."""
+    """On the CPU another property notices that a value was read; the right candidate passes it."""
     cell = _judged(conformance, tmp_path / "wrong.json", "looks_at_a_value", "fake-tensors", "cpu")
     assert cell.verdict == FAIL, cell
     assert _judged(conformance, tmp_path / "right.json", "plain", "fake-tensors", "cpu").verdict == PASS

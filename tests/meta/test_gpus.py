@@ -1,4 +1,4 @@
-"""Workers of pytest-xdist take turns with the GPUs; shown with a variable, as no GPU has to be there for that."""
+"""Workers of pytest-xdist take turns with the GPUs; tested by the variable, so that no GPU is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page as a file: what stands in it without a browser, and that its data are those of the report."""
+"""The page as a file: its content without a browser, and that its data are those of the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.report.report import NO_SUITE, Report, jsonable
 from tests.meta.reports import ATTACK, PLANTED, ULPS, attacking, cell, h200, in_forms, of, one_of_each
 
 ROOT = Path(__file__).parents[2]
-#: Pages that are committed -> the records that they were drawn from.
+#: Committed pages -> the records from which they were drawn.
 EXAMPLES = {
     "docs/reports/cpu.html": "results/cpu/operators.json",
     "docs/reports/h200.html": "results/nvidia-h200/operators.json",
@@ -32,7 +32,7 @@ EXAMPLES = {
 
 
 class _Elements(HTMLParser):
-    """Every element with its attributes; and the text of scripts, for which HTML has rules of its own."""
+    """Every element with its attributes; and the text of scripts, which HTML parses by special rules."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _Elements(HTMLParser):
 
 
 def data_of(page: str) -> dict[str, Any]:
-    """What page/data.js decompresses."""
+    """The data that page/data.js decompresses."""
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(_Elements(page).scripts[0])))
     return found
 
@@ -69,15 +69,15 @@ def test_the_page_has_every_cell_as_it_is(make: Any) -> None:
 
 
 def test_committed_examples_show_the_committed_records() -> None:
-    """Their cells; what else stands in them changes with the suite. `python -m harness html RECORD -o EXAMPLE`."""
+    """Only their cells; the rest changes with the suite. `python -m harness html RECORD -o EXAMPLE`."""
     for example, record in EXAMPLES.items():
         text = (ROOT / example).read_text()
         _hold(text, Report.read(ROOT / record))
-        assert len(text.encode()) < 1_500_000, "250 bytes a cell, and what the speed of a bench takes"
+        assert len(text.encode()) < 1_500_000, "250 bytes for each cell, plus the speed of a bench"
 
 
 def _hold(text: str, report: Report) -> None:
-    """Every cell of the report stands in the page as it is, and no other."""
+    """The page has exactly the cells of the report."""
     found = {tuple(row[name] for name in AXES): row for row in data_of(text)["cells"]}
     assert found.keys() == {cell.key for cell in report.cells}
     for cell_ in report.cells:
@@ -119,14 +119,14 @@ def test_words_of_a_report_make_no_element_and_no_attribute() -> None:
     assert {tag for tag, _ in theirs.elements} <= kinds
     for _, attributes in theirs.elements:
         assert not [name for name in attributes if name.startswith("on")]
-    assert ATTACK in "".join(theirs.words), "what was tried is shown, as text"
+    assert ATTACK in "".join(theirs.words), "the attack is shown as text"
 
 
 def test_the_environment_tells_unknown_from_unrecorded() -> None:
     words = _Elements(html.page(of(cell(), gpu=None, dirty=None, flags={"mine/lltm": "-O2"}, novelty=7))).words
-    told = " ".join(" ".join(words).split())
+    shown = " ".join(" ".join(words).split())
     for expected in ("GPU not known", "local changes not known", "driver not recorded", "mine/lltm -O2", "novelty 7"):
-        assert expected in told
+        assert expected in shown
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_nothing_but_passes_makes_a_pass(report: Report, verdict: str, sentence:
 
 def test_the_page_says_who_was_judged() -> None:
     report = of(cell(backend="mine"), cell(backend="aten-cpp", property="layouts"))
-    assert facts.judged(report) == "aten-cpp, mine", "those that the suite knew first"
+    assert facts.judged(report) == "aten-cpp, mine", "backends of the suite come first"
     assert "Judged: aten-cpp, mine<" in html.page(report)
     many = of(*(cell(backend=f"b{number:02}") for number in range(14)))
     assert facts.judged(many).endswith("b10, b11 and 2 more")
@@ -165,7 +165,7 @@ def test_the_page_carries_what_each_property_is_worth_and_claims() -> None:
 
 
 def test_a_report_without_a_suite_is_drawn_from_its_cells() -> None:
-    """One of an earlier version, or of another project's suite: whatever is installed here has no say in it."""
+    """A report of an earlier version, or of another suite: the installed suite does not matter."""
     report = replace(of(cell(backend="zeta"), cell(backend="alpha", property="other")), suite=NO_SUITE)
     data = data_of(html.page(report))
     assert data["axes"]["backend"] == ["alpha", "zeta"]
@@ -186,7 +186,7 @@ def test_what_was_never_asked_is_found() -> None:
         "dtype": ["float16", "bfloat16"],
         "property": ["forward-parity", "vjp-parity", "gradcheck", "recurrence"],
     }
-    assert facts.holes(report.cells) == 3 * 2 - 3, "three places of two properties"
+    assert facts.holes(report.cells) == 3 * 2 - 3, "three slots with two properties"
     assert facts.holes(report.cells[:1]) == 0
 
 
@@ -221,9 +221,9 @@ def test_the_share_of_an_allowance(measured: dict[str, Any], share: float | None
 
 
 def test_every_failure_of_the_record_that_tells_its_numbers_is_measured() -> None:
-    told = [cell_ for cell_ in Report.read(PLANTED).cells if ", allowed " in cell_.reason]
-    assert len(told) > 10
-    for cell_ in told:
+    failed = [cell_ for cell_ in Report.read(PLANTED).cells if ", allowed " in cell_.reason]
+    assert len(failed) > 10
+    for cell_ in failed:
         share = figures.used(cell_)
         assert share is not None
         assert share > 1, cell_.reason
@@ -249,7 +249,7 @@ def test_units_in_the_last_place_are_drawn_a_row_a_backend_and_a_picture_a_dtype
     ]
     assert figures.ulps(cells[2]) == {"outputs": [2 * count for count in ULPS], "gradients": [0] * 13}
     (chart,) = charts.ulps(of(*cells)).drawn
-    assert chart.dtype == "float32", "of float16 nothing that is drawn was counted"
+    assert chart.dtype == "float32", "float16 has no counts to draw"
     assert [f">{name}<" in chart.svg for name in ("mine", "other")] == [True, True]
     share = 100 * (ULPS[0] + ULPS[-1]) / (2 * sum(ULPS))
     assert f"{share:.1f}"[:-1] in chart.summary
@@ -295,6 +295,6 @@ def test_the_command_writes_the_file(
 ) -> None:
     target = tmp_path / "deep" / "report.html"
     monkeypatch.setattr(sys, "argv", ["harness", "html", str(PLANTED), "-o", str(target)])
-    assert main() == 0, "to draw failures is no failure"
+    assert main() == 0, "drawing failures is no failure"
     assert target.read_text() == html.page(Report.read(PLANTED))
     assert str(target) in capsys.readouterr().err

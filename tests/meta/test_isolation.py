@@ -1,4 +1,4 @@
-"""A candidate that crashes, exits, hangs or takes all memory costs one cell; the next is judged as ever."""
+"""A candidate that crashes, exits, hangs or takes all memory costs one cell; the next is judged as usual."""
 
 from collections.abc import Iterator
 

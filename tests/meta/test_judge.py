@@ -1,4 +1,4 @@
-"""How what happens in a check becomes a verdict: whose fault it was, and what a declaration is worth."""
+"""From the result of a check to a verdict: whose error it was, and the effect of a declaration."""
 
 from __future__ import annotations
 

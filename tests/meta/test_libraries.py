@@ -1,8 +1,8 @@
 """Each operator of a backend is a library of its own, in one namespace with the others: they must not mix.
 
-The dynamic linker makes one of all inline functions and their static variables (GNU_UNIQUE) that two libraries export
-under one name, even where each is loaded for itself. So a library exports nothing of its own, and what two operators
-compute in one process is right in either order.
+The dynamic linker merges inline functions and their static variables (GNU_UNIQUE) that two libraries export under the
+same name, even if each is loaded separately. So a library exports nothing of its own, and two operators in one process
+are right in either order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whatever stands in a report or an option: a sentence, never a traceback, and nothing is overwritten."""
+"""Malformed reports and options give a sentence, never a traceback, and nothing is overwritten."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _with(record: Any, place: tuple[Any, ...], value: Any, gone: bool) -> Any:
 
 def _run(*arguments: str) -> tuple[int, str]:
     """The exit code and the standard error of `python -m harness ARGUMENTS`; an exception is a failure of the test."""
-    said, told, before = io.StringIO(), io.StringIO(), sys.argv
+    out, err, before = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = ["harness", *arguments]
     try:
-        with redirect_stdout(said), redirect_stderr(told):
-            return main(), told.getvalue()
+        with redirect_stdout(out), redirect_stderr(err):
+            return main(), err.getvalue()
     finally:
         sys.argv = before
 
@@ -72,10 +72,10 @@ def _holds(path: Path, command: str, content: bytes) -> None:
     output = path.with_name("output.json")
     output.write_text("precious")
     files = [str(path), str(path)] if command == "diff" else [str(path)]
-    code, told = _run(command, *files, *(["-o", str(output)] if command == "merge" else []))
+    code, err = _run(command, *files, *(["-o", str(output)] if command == "merge" else []))
     assert code in (0, 1, 2)
-    assert "Traceback" not in told
-    assert (code == 2) == told.startswith("error: "), told
+    assert "Traceback" not in err
+    assert (code == 2) == err.startswith("error: "), err
     assert path.read_bytes() == content
     assert output.read_text() == "precious"
 
@@ -133,5 +133,5 @@ def test_a_plan_that_contradicts_itself(tmp_path: Path, changes: dict[str, Any],
 @_QUIET
 @given(text=st.text(max_size=30) | st.from_regex(r"lltm=[\w./]{0,12}:\w{0,6}", fullmatch=True))
 def test_a_candidate_that_is_anything(text: str) -> None:
-    with suppress(HarnessError):  # anything else that is raised fails the test
+    with suppress(HarnessError):  # any other exception fails the test
         slots(Selection(candidates=(text,)))

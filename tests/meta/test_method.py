@@ -1,4 +1,4 @@
-"""docs/method.md says what the code does and shows what was measured."""
+"""docs/method.md agrees with the code and with the record."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The modules compute what their operators do, on any backend, and travel between them as state dicts and pickles."""
+"""The modules compute their operators on any backend, and move between backends as state dicts and pickles."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def saved(module: nn.Module) -> nn.Module:
 def test_a_copy_has_the_state_and_finds_its_function_anew(
     name: str, backend: str, copied: Callable[[nn.Module], nn.Module]
 ) -> None:
-    """It is made after a call, when the module holds a function, which no pickle takes where it is compiled."""
+    """Made after a call, when the module holds a function; a compiled function cannot be pickled."""
     module = ALL[name](backend=backend)
     input = torch.randn(6, 3, 4) if name == "lltm_sequence" else torch.randn(3, 4)
     expected = leaves(module(input))
@@ -170,7 +170,7 @@ def test_a_copy_has_the_state_and_finds_its_function_anew(
 
 
 class Features(Dataset[tuple[Tensor, ...]]):
-    """Batches as modules on several backends transform them, in whichever process asks for them."""
+    """Batches transformed by modules on several backends, in whichever process loads them."""
 
     def __init__(self) -> None:
         self.inputs = [torch.randn(3, 4) for _ in range(5)]
@@ -190,7 +190,7 @@ class Features(Dataset[tuple[Tensor, ...]]):
     "ignore:.*use of fork\\(\\) may lead to deadlocks:DeprecationWarning"
 )  # from Python 3.12 on
 def test_workers_of_a_data_loader_compute_what_this_process_does(context: str) -> None:
-    """Forked ones have the modules with their functions loaded, and used; spawned ones get them as pickles."""
+    """Forked workers have modules with functions already loaded and used; spawned ones get pickles."""
     features = Features()
     expected = [features[index] for index in range(len(features))]
     loader = DataLoader(features, batch_size=None, num_workers=2, multiprocessing_context=context, timeout=120)

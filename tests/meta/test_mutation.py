@@ -1,4 +1,4 @@
-"""The mutation runner: its operators rewrite as they say, and it tells killed, survived and stillborn apart."""
+"""The mutation runner: its operators rewrite correctly, and it distinguishes killed, survived and stillborn."""
 
 from __future__ import annotations
 
@@ -188,13 +188,13 @@ def test_the_sanitized_process_can_throw() -> None:
     assert [Path(path).name.split(".")[0] for path in runner.preloaded()] == ["libasan", "libstdc++"]
 
 
-#: Patterns of «id new-line», each of one mutant, with what becomes of it.
+#: Patterns of «id new-line», each for one mutant, with its result.
 KNOWN: dict[str, tuple[str, str]] = {
     # no check of arguments; tanh in the forward of plain torch; a factor (1 - i) of a gradient
     r"^python_autograd/.*:drop-statement:.* pass$": (KILLED, "error-messages"),
     r"^python_autograd/.*:replace-name:.*sigmoid\(new_cell\)": (KILLED, "forward-parity"),
     r"^python_manual_backward/.*:drop-factor:.* d_input_gate \* input_gate,$": (KILLED, "vjp-parity"),
-    # a kernel that writes the gradient of the candidate's gate where that of the output gate belongs
+    # a kernel that writes the gradient of the candidate's gate to the place of the output gate's
     r"^cuda_accessor/csrc/lltm.cu:.* d_gate\[column \+ 1 \* state_size\] = ": (KILLED, "vjp-parity"),
     r"^_cuda/launch.h:.*emulation::launch\(grid, kernel,": (STILLBORN, "compiler"),
 }

@@ -1,4 +1,4 @@
-"""docs/mutation.md shows the record of a run, and the run was good."""
+"""docs/mutation.md shows the record of a run, and that run had no complaints."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PATH = ROOT / "results/cpu/mutation.json"
 
 @pytest.fixture
 def record() -> dict[str, Any]:
-    """The record of a whole run; until there is one, the tables of the page are empty."""
+    """The record of a whole run; without one, the tables of the page are empty."""
     if not PATH.exists():
         pytest.skip(f"{PATH.relative_to(ROOT)} is not there: `nox -s mutation -- --report` writes it")
     found: dict[str, Any] = json.loads(PATH.read_text())
@@ -42,7 +42,7 @@ def _mutant(status: str, by: str = "", dtype: str = "") -> dict[str, Any]:
 
 
 def test_a_property_is_scored_on_the_mutants_that_came_to_it(tmp_path: Path) -> None:
-    """Two dtypes of `first`, then `second`: what `first` noticed never came to `second`; a survivor came to both."""
+    """Two dtypes of `first`, then `second`: a mutant that `first` noticed never reached `second`; survivors did."""
     checks = [("first", "torch.float32"), ("second", "torch.float32"), ("first", "torch.float16")]
     mutants = [
         _mutant(KILLED, "first: crash (SIGSEGV)", "float32"),

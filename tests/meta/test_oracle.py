@@ -1,4 +1,4 @@
-"""Scenarios of the same values share one oracle, however their tensors lie in memory; of other values they do not."""
+"""Scenarios with the same values share one oracle, whatever their memory layout; with other values they do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A left factor whose rows lie apart, with NaN between them: what oneDNN's products in bfloat16 read (torch 2.13)."""
+"""A left factor with padding between its rows that holds NaN: oneDNN's bfloat16 products read it (torch 2.13)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.judging.tally import Tally
 from harness.running.selection import Selection, slots
 from tests.zoo import registry as zoo
 
-#: More rows than a tile has, and one column of results: where it was seen.
+#: More rows than a tile has, and one column of results: the sizes at which it was seen.
 _PADDED = Scenario(
     (("batch", 31), ("input_features", 3), ("hidden_size", 63), ("output_size", 1)), layouts=(("input", "padded"),)
 )

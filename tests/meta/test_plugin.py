@@ -1,4 +1,4 @@
-"""Packages outside this repository: the example, from a copy of it, installed; skeletons; refused contracts; verify."""
+"""Packages outside this repository: an installed copy of the example; skeletons; refused contracts; verify."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _judge(folder: Path, *options: str, path: tuple[Path, ...] = ()) -> subproce
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, copied away from the repository and installed from there."""
+    """The example, copied out of the repository and installed from the copy."""
     folder = tmp_path_factory.mktemp("plugin")
     shutil.copytree(ROOT / "examples" / "plugin", folder / "plugin")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]

@@ -1,4 +1,4 @@
-"""A run while it lasts: a bar where somebody watches, pytest's own lines elsewhere, and the same end in both cases."""
+"""A run in progress: a bar on an interactive terminal, otherwise pytest's own lines, and the same end in both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDTH = 150
 
 
 def watched(*arguments: object, **changes: str) -> str:
-    """What somebody at a terminal sees of `pytest ARGUMENTS`, escapes and all."""
+    """The terminal output of `pytest ARGUMENTS`, with escapes."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
     settings = environment(TERM="xterm-256color", **changes)
@@ -105,7 +105,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-#: What is there -> whether there is a bar.
+#: Situation -> whether there is a bar.
 SITUATIONS: list[tuple[dict[str, Any], bool]] = [
     ({}, True),
     ({"tty": False}, False),

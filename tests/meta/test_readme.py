@@ -1,4 +1,4 @@
-"""What the README, docs/results.md and docs/integration.md show was drawn from the records in results/, not typed."""
+"""The tables of the README, docs/results.md and docs/integration.md are those of the records in results/."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Markdown, JUnit XML and the badge: each says of a report what it is, to readers who see nothing else of it."""
+"""Markdown, JUnit XML and the badge: each is complete for readers who see nothing else of the report."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def test_failures_come_first_each_with_its_reproducer() -> None:
     ]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
-    assert text.count("<details>") == text.count("</details>") == 2, "the failure, and what is no evidence"
+    assert text.count("<details>") == text.count("</details>") == 2, "the failure and the cell without evidence"
     assert "new_h was 1 at (0, 2), but should be 2" in text
     for gap in ("1 declared: why declared", "1 not-run: why not-run", "not selected in this run: device cuda"):
         assert gap in text
 
 
 def test_a_form_that_a_pass_leaves_out_is_told() -> None:
-    told = summary.markdown(in_forms()).partition("### What was not tested")[2]
-    assert "- 2 not-run in the form op&#91;flat&#93;: it has no rows (gradcheck, layouts; mine; cpu; float32)" in told
+    shown = summary.markdown(in_forms()).partition("### What was not tested")[2]
+    assert "- 2 not-run in the form op&#91;flat&#93;: it has no rows (gradcheck, layouts; mine; cpu; float32)" in shown
 
 
 def test_the_table_is_that_of_the_readme() -> None:
@@ -54,13 +54,13 @@ def test_the_table_is_that_of_the_readme() -> None:
 def test_it_fits_a_comment_or_says_what_it_leaves_out(make: Any) -> None:
     report = make()
     text = summary.markdown(report)
-    told = text.partition("### Table")[0]
-    assert len(told) < COMMENT
+    shown = text.partition("### Table")[0]
+    assert len(shown) < COMMENT
     failed = report.count(FAIL)
     assert f"{failed} cells failed" in text
-    listed = told.count("<details>") + told.count("\n- ✗")
+    listed = shown.count("<details>") + shown.count("\n- ✗")
     if listed < failed:
-        assert f"and {failed - listed} more, see the JSON report" in told
+        assert f"and {failed - listed} more, see the JSON report" in shown
 
 
 def test_a_code_block_cannot_be_left() -> None:
@@ -82,7 +82,7 @@ def test_words_of_a_candidate_are_no_markup() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("forward-parity", "forward-parity"),
         ("bias_of_one_row", "bias_of_one_row"),
@@ -93,8 +93,8 @@ def test_words_of_a_candidate_are_no_markup() -> None:
         ("#1 @you *x* `y` <b>", "&#35;1 &#64;you &#42;x&#42; &#96;y&#96; &#60;b&#62;"),
     ],
 )
-def test_plain_text(text: str, told: str) -> None:
-    assert tables.plain(text) == told
+def test_plain_text(text: str, expected: str) -> None:
+    assert tables.plain(text) == expected
 
 
 def test_a_partial_report_says_so_everywhere() -> None:
@@ -154,7 +154,7 @@ def test_the_badge(report: Report, message: str, colour: str) -> None:
     assert found["schemaVersion"] == 1
     assert found["isError"] is (colour == "red")
     assert found.keys() <= {"schemaVersion", "label", "message", "color", "isError"}, (
-        "shields.io refuses what it does not know"
+        "shields.io refuses unknown fields"
     )
 
 
@@ -178,7 +178,7 @@ def test_a_command_that_writes_a_file_makes_its_folder(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("name", ["html", "markdown", "junit", "show"])
 def test_half_a_character_is_drawn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """An error message may hold bytes that are no text; JSON can carry them, UTF-8 cannot."""
+    """An error message may hold half a surrogate pair; JSON can represent it, UTF-8 cannot."""
     path = tmp_path / "report.json"
     row = {**vars(cell(FAIL)), "reason": "half \ud800 of one"}
     machine = {**MACHINE, "cpu": "\ud800"}

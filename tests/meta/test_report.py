@@ -1,4 +1,4 @@
-"""The record of a run: it is written whole or not at all, comes back as it was, and never mixes machines."""
+"""The report of a run: it is written completely or not at all, is read unchanged, and never mixes machines."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_markdown_table() -> None:
 
 
 def test_the_terminal_table_has_every_reason_as_it_is() -> None:
-    """Square brackets are markup to rich; in a reason they are a scenario."""
+    """Square brackets are markup for rich; in a reason they enclose a scenario."""
     console = Console(record=True, width=100)
     cells = [
         cell(FAIL, reason="new_h was 1 [lltm(small: batch=3)]"),

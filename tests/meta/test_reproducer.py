@@ -1,4 +1,4 @@
-"""A failure comes with a script of under 20 lines that shows it again, alone and in any folder."""
+"""A failure comes with a script of under 20 lines that reproduces it alone, in any folder."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A run that is ended or killed leaves a report that says that it is partial, and another one completes it."""
+"""A run that is ended or killed leaves a report marked as partial, and another run completes it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: sig
     assert [found.backend for found in partial.cells] == ["right"]
 
     if ending == signal.SIGTERM:
-        return  # what is taken up again is of the same kind
+        return  # the same kind of report is resumed in the other case
 
     (tmp_path / "go").touch()
     resumed = python("-m", "pytest", *options, f"--resume={report}")
@@ -138,7 +138,7 @@ def test_the_file_is_a_partial_report_from_the_first_cell_on(tmp_path: Path) -> 
         assert not found.complete
         assert len(found.cells) == number
         assert found.why_partial() == f"the run did not finish ({number} of 3 cells)"
-    assert not record.end(interrupted=False).complete, "a cell is missing, though nobody interrupted it"
+    assert not record.end(interrupted=False).complete, "a cell is missing although nobody interrupted the run"
     record.add(name_of(cells[2]), [cells[2]])
     assert not record.end(interrupted=True).complete
     assert record.end(interrupted=False).complete

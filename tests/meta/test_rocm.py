@@ -1,4 +1,4 @@
-"""The CUDA sources are translated without hipcc, and what hipcc cannot do is told."""
+"""The CUDA sources are translated without hipcc, and errors of hipcc are reported."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ case "$*" in *kernel-resource-usage*) echo "remark: Function Name: one"; esac
 """
 
 
-#: What hipcc never sees, since there is something else for it.
+#: Names that must not remain, because they have a HIP equivalent.
 _OF_CUDA_ALONE = re.compile(r"(?<=defined\(__HIPCC__\)\n)(?:(?!#else).*\n)*#else\n(?:(?!#endif).*\n)*")
 
 
 @pytest.fixture
 def hipcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A compiler that compiles nothing, and knows no gfx1."""
+    """A fake compiler that refuses gfx1."""
     path = tmp_path / "rocm" / "bin" / "hipcc"
     path.parent.mkdir(parents=True)
     path.write_text(_FAKE)

@@ -1,4 +1,4 @@
-"""The model of rounding: what it takes for independent, what it does not, and many runs at once."""
+"""The model of rounding: which errors are independent, which are not, and many runs at once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def of(function: Callable[[], Tensor], dtype: torch.dtype = torch.float32) -> En
     return made
 
 
-# what is random
+# random errors
 
 
 def test_noise_is_even_and_independent_of_run_operation_and_value() -> None:
@@ -69,7 +69,7 @@ def test_what_an_operation_has_in_common_differs_between_runs_operations_and_siz
         own = torch.ones(16 * size, dtype=torch.float64)
         Noise(0, runs=16).add(own, torch.zeros(16 * size, dtype=torch.float64), 1.0, number)
         of_run = own.reshape(16, size)
-        assert bool((of_run == of_run[:, :1]).all()), "of one run it is one number"
+        assert bool((of_run == of_run[:, :1]).all()), "within one run it is one number"
         return of_run[:, 0] - 1
 
     found = torch.stack([betas(size, number) for size in range(1, 21) for number in range(10)])
@@ -94,12 +94,12 @@ def test_equal_elements_err_alike_in_every_other_run_and_what_is_exact_not_at_al
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_a_value_that_all_have_in_common_and_that_is_exact_is_not_allowed_to_be_another(dtype: torch.dtype) -> None:
-    """exp(0) is 1 in every implementation: that a thousand of them are all high by u is no rounding to a half type."""
+    """exp(0) is 1 in every implementation: a thousand values all too large by u are no rounding to a half type."""
     ones = torch.zeros(1000, dtype=torch.float64)
     made = of(lambda: torch.exp(ones), dtype)
     unit = rounding.UNIT_ROUNDOFF[dtype]
     assert made.gain < 0.2 * unit
-    assert made.largest > 0.9 * unit, "though some of them may be"
+    assert made.largest > 0.9 * unit, "although some of them may be"
 
 
 def test_noise_of_what_is_not_contiguous_or_empty() -> None:
@@ -113,7 +113,7 @@ def test_noise_of_what_is_not_contiguous_or_empty() -> None:
 
 
 def test_equal_rows_err_alike_and_others_do_not() -> None:
-    """A gain that 64 equal rows share is no average over 64 of them."""
+    """A gain that 64 equal rows share is not an average over 64 independent rows."""
     row = normal(1, 8)
     one, equal, unlike = (of(lambda x=x: x * 1, torch.bfloat16) for x in (row, row.repeat(64, 1), normal(64, 8)))
     assert equal.gain == pytest.approx(one.gain, rel=0.5)
@@ -121,12 +121,12 @@ def test_equal_rows_err_alike_and_others_do_not() -> None:
     assert equal.rms == pytest.approx(one.rms, rel=0.5)
 
 
-# what is added up
+# sums
 
 
 @pytest.mark.parametrize("terms", [64, 192, 1000])
 def test_a_sum_of_equal_terms_may_err_in_one_direction(terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after another in float32: some value is rounded up each time. A term too many is wrong all the same."""
+    """Sequentially in float32, with some value that is rounded up each time. An extra term is still wrong."""
 
     def one_after_another(value: float) -> Tensor:
         return torch.from_numpy(np.cumsum(np.full((terms, 1), value, dtype=np.float32), axis=0)[-1]).double()
@@ -140,7 +140,7 @@ def test_a_sum_of_equal_terms_may_err_in_one_direction(terms: int, monkeypatch: 
         assert not compare(one_after_another(worst) + worst, made).holds
     monkeypatch.setattr(rounding, "_growth", lambda func, terms, args, unit: math.sqrt(terms))
     if terms > 64:
-        assert not compare(one_after_another(worst), of(lambda: x.sum(0))).holds, "so this is what it takes"
+        assert not compare(one_after_another(worst), of(lambda: x.sum(0))).holds, "so the larger allowance is needed"
 
 
 def test_growth_is_the_root_where_no_term_is_repeated_and_zeros_do_not_count() -> None:
@@ -154,14 +154,14 @@ def test_growth_is_the_root_where_no_term_is_repeated_and_zeros_do_not_count() -
     left[1] = 0.0
     right[:50] = 0.0
     assert growth(mm, left, right) == 10
-    assert growth(mm, left, torch.ones(100, 4, dtype=torch.float64)) == 10, "the other factor is unlike in each term"
+    assert growth(mm, left, torch.ones(100, 4, dtype=torch.float64)) == 10, "the other factor differs in each term"
     left[2] = 0.75
     alike = growth(mm, left, torch.ones(100, 4, dtype=torch.float64))
     assert alike.tolist() == [[10] * 4, [10] * 4, [50] * 4]
     assert growth(total, left, [1]).tolist() == [10, 10, 50]
     assert growth(total, left, [-1], True).tolist() == [[10], [10], [50]]
     left[2] *= 1 + 1e-6 * normal(100)
-    assert growth(total, left, [1])[2] > 25, "a unit in the last place does not make another value"
+    assert growth(total, left, [1])[2] > 25, "a difference of one unit in the last place counts as the same value"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_growth_is_the_root_where_no_term_is_repeated_and_zeros_do_not_count() -
     ids=lambda scenario: scenario.values,
 )
 def test_rows_that_are_equal_and_summed_in_one_go(scenario: Scenario) -> None:
-    """Two calls that were rejected of right implementations."""
+    """Two calls for which right implementations were rejected once."""
     Tally(sequence(ONE_SUM.function)).run(scenario)
 
 
@@ -209,7 +209,7 @@ def test_a_reference_that_leaves_float64_is_told_so() -> None:
 
 
 def test_runs_at_once_are_those_that_are_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elementwise, where they are the same to the last bit."""
+    """For elementwise operations, which are the same to the last bit."""
 
     def evaluate(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         return torch.tanh(x) * y + 1, (x * y).sum(1)
@@ -228,9 +228,9 @@ def test_what_cannot_be_run_at_once_is_run_one_by_one(form: str) -> None:
         if form == "value":
             return (x * 2 if float(x.sum()) > 1e9 else x * 3,)  # no vmap over a number
         if form == "shape":
-            return (x * torch.ones(5, 4, dtype=torch.float64).exp(),)  # the same in all runs, if it were one operation
+            return (x * torch.ones(5, 4, dtype=torch.float64).exp(),)  # one operation would be the same in all runs
         bias, left, right = x[0], x, x.t()
-        return (torch.addmm(bias[:1], left, right),)  # vmap makes two operations of it
+        return (torch.addmm(bias[:1], left, right),)  # vmap splits it into two operations
 
     x = normal(5, 4)
     found = runs.rounded_runs(evaluate, [x], torch.float32, 0)

@@ -1,4 +1,4 @@
-"""`python -m harness judge` uses the cores that there are, unless it is told to, or has little to do."""
+"""`python -m harness judge` uses all cores, unless an option says otherwise or there is little to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of reports: the suite's own keep it, and what does not is told in words that help to mend it."""
+"""The schema of reports: the suite's own reports satisfy it, and errors in others are described in helpful messages."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_the_schema_is_one(file: Path, version: int) -> None:
     assert found["properties"]["schema"]["const"] == version
 
 
-#: What is committed of the GPU, and a report of the CPU, by its file. The samples of the gate's study are read by the
-#: study alone, and held by the table that it draws (tests/meta/gate/test_study.py).
+#: The committed records of the GPU and a report of the CPU, by file. The samples of the gate's study are read by the
+#: study alone, and tested by the table that it draws (tests/meta/gate/test_study.py).
 COMMITTED = {
     path: json.loads(path.read_text())
     for path in sorted([CPU, *(RESULTS / "nvidia-h200").glob("*.json")])
@@ -50,7 +50,7 @@ COMMITTED = {
 
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_is_committed_keeps_its_schema(path: Path) -> None:
-    """A bench record says its kind; a report has none."""
+    """A bench record has the field `kind`; a report has none."""
     document = COMMITTED[path]
     kind = document.get("kind")
     assert kind in (None, bench.KIND)
@@ -67,7 +67,7 @@ def test_what_is_written_keeps_it(tmp_path: Path, make: Any) -> None:
 
 
 def test_this_machine_keeps_it(tmp_path: Path) -> None:
-    """Every fact that the suite records is described, and of the kind that is described."""
+    """Every fact that the suite records is described in the schema, with its type."""
     described = environment.describe()
     assert described.keys() == schema.schema()["$defs"]["environment"]["properties"].keys()
     assert schema.problems(record(tmp_path, Report.of([cell()], described, suite.describe()))) == []
@@ -79,7 +79,7 @@ def test_cells_and_verdicts_are_those_of_the_suite() -> None:
     assert of_cell["verdict"]["enum"] == list(VERDICTS)
 
 
-#: (where to, what is put there, the problem told). None takes the place away.
+#: (path, new value, the message). None removes the field.
 WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     (("complete",), "yes", "complete was 'yes', but should be true or false"),
     (("cells",), {}, "cells was {}, but should be a list"),
@@ -112,8 +112,8 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("place", "value", "told"), WRONG)
-def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, ...], value: Any, told: str) -> None:
+@pytest.mark.parametrize(("place", "value", "says"), WRONG)
+def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, ...], value: Any, says: str) -> None:
     document = record(tmp_path, of(cell(), cell(FAIL, property="layouts"), gpus=0))
     *into, last = place
     inner: Any = document
@@ -124,14 +124,14 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, 
     else:
         inner[last] = value
     (problem,) = schema.problems(document)
-    assert problem.startswith(told)
+    assert problem.startswith(says)
 
 
 def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:
     document = record(tmp_path, of(cell(), cell(FAIL)))
     assert schema.problems(document) == ["cells[1] is about lltm/mine/cpu/float32/sizes, but so is cells[0]"]
     (found,) = Report.of([cell(), cell(FAIL), cell()], MACHINE, SUITE).cells
-    assert found.verdict == FAIL, "of two verdicts on one place the worse one stands when a report is made"
+    assert found.verdict == FAIL, "of two verdicts with one key a new report keeps the worse one"
 
 
 def test_reading_tells_of_three_problems_and_counts_the_rest(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_page_on_the_format_names_every_field() -> None:
     defined = schema.schema()["$defs"]
     for part in ("environment", "suite", "cell", "figures", "worst"):
         for name in defined[part]["properties"]:
-            assert re.search(rf"`{name}`", page), f"docs/report-format.md does not tell of {part}.{name}"
+            assert re.search(rf"`{name}`", page), f"docs/report-format.md does not describe {part}.{name}"
 
 
 def test_a_pass_is_what_needs_no_reason(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run divided over machines: a cell is in one shard, all shards are the whole, and nothing bad is joined away."""
+"""A run divided over machines: each cell is in one shard, all shards are the whole, and merging hides no failure."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_what_is_no_shard_is_told(text: str) -> None:
     if re.fullmatch(r"[0-9]+/[0-9]{1,6}", text) and 1 <= int(number) <= int(count):
         assert Shard.parse(text) == Shard(int(number), int(count))
     else:
-        with pytest.raises(UsageError) as told:
+        with pytest.raises(UsageError) as error:
             Shard.parse(text)
-        assert str(told.value).startswith(f"--shard was {text!r}, but should be K/N")
+        assert str(error.value).startswith(f"--shard was {text!r}, but should be K/N")
 
 
 class _Config:
-    """What the hook asks of pytest."""
+    """The part of pytest's config that the hook uses."""
 
     def __init__(self, shard: str, done: frozenset[str] = frozenset()) -> None:
         self._shard, self.stash, self.hook, self.deselected = shard, {_DONE: done}, self, []
@@ -105,7 +105,7 @@ def test_what_was_judged_before_is_left_out() -> None:
 
 
 def test_two_shards_are_the_run(conformance: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The real thing: three properties of one function, whole and in two shards."""
+    """A real run: three properties of one function, whole and in two shards."""
     (tmp_path / "k.py").write_text("from spec.lltm import forward as right\n")
     asked = ["rejects_wrong_calls error_messages no_side_effects", f"--candidate=lltm={tmp_path}/k.py:right"]
     asked += ["--dtype=float32", "--dtype=float64", "--device=cpu", "--isolate=off"]

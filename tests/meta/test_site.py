@@ -1,4 +1,4 @@
-"""The site of docs/: it builds strictly, which is how a dead link is found, and no page of it needs a network."""
+"""The site of docs/: it builds in strict mode, which finds dead links, and no page needs a network."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def site(python: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pages(site: Path) -> list[Path]:
-    """Pages that mkdocs made: the reports are tested where they are drawn."""
+    """Pages made by mkdocs; the report pages are tested elsewhere."""
     return [page for page in site.rglob("*.html") if "reports" not in page.parts]
 
 

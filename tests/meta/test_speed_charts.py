@@ -1,4 +1,4 @@
-"""The pictures of a bench record: what they show, and what they leave out."""
+"""The pictures of a bench record: their content, and what they leave out."""
 
 from __future__ import annotations
 

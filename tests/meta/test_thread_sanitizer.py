@@ -15,7 +15,7 @@ from backends.base import NATIVE, SHARED_CUDA
 
 HERE = Path(__file__).parent / "native"
 BACKENDS = Path(__file__).parents[2] / "backends"
-#: What a process ends with in which ThreadSanitizer found something.
+#: The exit code of a process in which ThreadSanitizer found something.
 FOUND = 66
 
 #: The driver, the folder of the source that it includes, whether PyTorch is linked, and what a race is found in.

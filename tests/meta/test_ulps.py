@@ -1,4 +1,4 @@
-"""Errors in units in the last place: what one is, which bin an error falls into, and what a cell records of them."""
+"""Errors in units in the last place: the unit, the bins of errors, and the record of a cell."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_the_dtype_cannot_hold_is_left_out() -> None:
 
 
 def _rounded_once(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> list[Tensor]:
-    """LLTM computed in float64 and rounded at its end: nobody can do better."""
+    """LLTM computed in float64 and rounded once at its end: the best possible result."""
     given = (input, weights, bias, old_h, old_cell)
     function = discovery.operator("lltm").forward
     return [tensor.to(input.dtype) for tensor in function(*(tensor.double() for tensor in given))]
@@ -51,7 +51,7 @@ def _rounded_once(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, o
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_cell_of_parity_has_the_histogram(dtype: torch.dtype) -> None:
-    """Of what is rounded once, no output is off by more than half a unit; of what is rounded at each step, some are."""
+    """If rounded once, no output has an error above half a unit; if rounded at each step, some have."""
     operator, properties = discovery.operator("lltm"), all_properties()
     once = Subject(operator, "once", "cpu", dtype, _rounded_once)
     stepwise = Subject(operator, "stepwise", "cpu", dtype, operator.forward)

@@ -1,4 +1,4 @@
-"""How many workers there are, and that what takes most of a GPU's memory is judged first and by one of them."""
+"""The number of workers; and that cells that need most of a GPU's memory are judged first, by one worker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_auto_is_what_it_says_and_a_variable_says_otherwise(conformance: Run, tm
 
 
 def test_what_is_large_comes_first_and_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
-    """On the CPU it is not asked for, but its cells are there."""
+    """On the CPU the property does not run, but its cells are there."""
     chosen = ["--backend=python-autograd", "--operator=lltm", "--device=cpu", f"--report={tmp_path / 'report.json'}"]
     printed = conformance("fake_tensors many_elements", *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
     seen = re.findall(r"\[(gw\d)\] \[ *\d+%\] \w+ .*test_(\w+)\[.*@(\S+)", printed)

@@ -1,4 +1,4 @@
-"""A planted fault for GPUs: float32 products in TF32, quietly. It must fail on a device that has TF32.
+"""A planted fault for GPUs: float32 products silently in TF32. It must fail on a device that has TF32.
 
 pytest tests/conformance --candidate lltm=tests/meta/tf32_candidate.py:lltm --device cuda --dtype float32
 """
@@ -12,7 +12,7 @@ from spec.lltm import OPERATOR
 
 
 def lltm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
-    """The honest cell but for its product, and with the flag put back as if nothing had been."""
+    """The honest cell with a TF32 product; the flag is restored afterwards."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     allowed = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = True

@@ -1,6 +1,6 @@
-"""What somebody might hand to `--candidate`: a right function, and the ways in which LLTM usually goes wrong.
+"""Functions for `--candidate`: a right one, and the usual mistakes in LLTM.
 
-Loaded as a file by `test_command_line.py`, in a process of its own.
+Loaded as a file by `test_command_line.py`, in a separate process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _plain(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell
 
 
 def expands_bias(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """A bias of one element is taken for all."""
+    """A bias of one element is expanded to all."""
     wide = bias.expand(weights.shape[0]) if bias.shape == (1,) else bias
     return right(input, weights, wide, old_h, old_cell)
 
@@ -73,7 +73,7 @@ class _NoStrides(Cell):
 
 
 class _Misread(torch.autograd.Function):
-    """The elements that lie next to one another from the first on, as a kernel reads them that ignores strides."""
+    """The adjacent elements from the first on, as read by a kernel that ignores strides."""
 
     @staticmethod
     def forward(_: Any, tensor: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class _InputAlone(Cell):
         return (d_input if any(needs[3:]) else None, *others)
 
 
-# pytest names a candidate after the attribute, so each is one.
+# A candidate has the name of its attribute, so each is an attribute.
 swapped_gates = _SwappedGates()
 no_cell_cotangent = _NoCellCotangent()
 flat_at_zero = _FlatAtZero()

@@ -1,8 +1,8 @@
-"""The zoo: faults that the suite must catch, and controls that it must leave alone.
+"""Faults, which the suite must catch, and controls, which it must pass.
 
-A fault is one class or function, one lie, one docstring, with the property that is meant to catch it and a pattern
-that its failure must match, so that it is caught for the right reason. `tests/zoo/faults/OPERATOR/KIND.py` holds them,
-`tests/zoo/controls/OPERATOR/KIND.py` (or `OPERATOR.py`) the controls.
+A fault is one class or function with one mistake, stated in its docstring, with the property that must catch it and a
+pattern that the reason must match, so that it is caught for the right reason. Faults are in
+`tests/zoo/faults/OPERATOR/KIND.py`, controls in `tests/zoo/controls/OPERATOR/KIND.py` or `OPERATOR.py`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from harness.report.cell import Cell
 
 @dataclass(frozen=True)
 class Fault:
-    """A wrong implementation. `defects` are numbers of published defects that it stands for.
+    """A wrong implementation. `defects` are numbers of published defects that it represents.
 
-    `examples` is how many calls hypothesis has to draw to find it almost surely; None for as many as anybody draws.
+    `examples` is the number of calls that Hypothesis must draw to find it almost surely; None for the default.
     """
 
     name: str
     operator: str
-    lie: str
+    mistake: str
     kind: str
     function: Callable[..., Any]
     caught_by: str
@@ -50,11 +50,11 @@ class Fault:
 
 @dataclass(frozen=True)
 class Control:
-    """A right implementation that goes about it in another way. `gives_up` are properties that it does not hold."""
+    """A right implementation that works in another way. `gives_up` are properties that it does not hold."""
 
     name: str
     operator: str
-    truth: str
+    way: str
     function: Callable[..., Any]
     gives_up: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,10 +64,10 @@ class Control:
         return f"{self.operator}-{self.name}"
 
 
-#: What a control gives up whose autograd.Function is written as before PyTorch 2.
+#: `gives_up` of a control with an autograd.Function in the style of PyTorch 1.
 OLD_STYLE = {"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
 
-#: Calls that hypothesis draws at each member of the zoo, where a fault asks for no more.
+#: Calls that Hypothesis draws for each fault and control, unless a fault needs more.
 EXAMPLES = 100
 
 FAULTS: list[Fault] = []
@@ -75,7 +75,7 @@ CONTROLS: list[Control] = []
 
 
 def _with_autocast(thing: Any, of: str) -> Any:
-    """The thing, bearing torch.autocast by the contract's rule: what lies about something else does not fail there."""
+    """The thing with the contract's rule for torch.autocast, so that faults of other kinds do not fail there."""
     by = by_rule(operator(of))
     if not inspect.isclass(thing):
         return by(thing)
@@ -100,10 +100,10 @@ def fault(
 
     def register(thing: Any) -> Any:
         *_, of, kind = thing.__module__.split(".")
-        lie = inspect.cleandoc(thing.__doc__).splitlines()[0]
+        mistake = inspect.cleandoc(thing.__doc__).splitlines()[0]
         bearing = thing if caught_by == "autocast" else _with_autocast(thing, of)
         made = _callable(bearing)
-        FAULTS.append(Fault(thing.__name__, of, lie, kind, made, caught_by, says, dtype, defects, examples))
+        FAULTS.append(Fault(thing.__name__, of, mistake, kind, made, caught_by, says, dtype, defects, examples))
         return bearing
 
     return register
@@ -114,9 +114,9 @@ def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> 
     if thing is None:
         return lambda later: control(later, gives_up=gives_up)
     of = thing.__module__.partition(".controls.")[2].partition(".")[0]
-    truth = inspect.cleandoc(thing.__doc__).splitlines()[0]
+    way = inspect.cleandoc(thing.__doc__).splitlines()[0]
     bearing = _with_autocast(thing, of)
-    CONTROLS.append(Control(thing.__name__, of, truth, _callable(bearing), gives_up or {}))
+    CONTROLS.append(Control(thing.__name__, of, way, _callable(bearing), gives_up or {}))
     return bearing
 
 

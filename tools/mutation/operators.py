@@ -515,11 +515,11 @@ class _Cpp:
         entries = self._entries(opener)
         for (start, middle), (behind, end) in pairwise(entries):
             one, other = self._text[start:middle], self._text[behind:end]
-            if self._sort(one) is not None and self._sort(one) == self._sort(other):
+            if self._guessed_type(one) is not None and self._guessed_type(one) == self._guessed_type(other):
                 yield Edit("swap-arguments", start, end, other + self._text[middle:behind] + one)
 
     @staticmethod
-    def _sort(argument: str) -> str | None:
+    def _guessed_type(argument: str) -> str | None:
         """A guess at an argument's type from its text: None for literals, declarations and lambdas."""
         if not re.match(r"[A-Za-z_]", argument) or re.search(r'["{}]|\bdtype\b|\bstream\b|\w\s+[\w&*]', argument):
             return None

@@ -303,7 +303,7 @@ class _Session:
             return
         self._console.print(f"{len(survivors)} surviving kernels are judged again under AddressSanitizer and UBSan")
         honest: dict[str, tuple[str, str, str]] = {}
-        rows = []
+        rows: list[tuple[str, str, str]] = []
         for case in survivors.values():
             for host in case.hosts:
                 job = self._workshop.mutant_job(case.source, case.mutant, host, build.SANITIZERS)

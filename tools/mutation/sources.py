@@ -96,7 +96,7 @@ class Workshop:
 
     def __init__(self, folder: Path, hosts: Sequence[str]) -> None:
         self._folder = folder
-        self._plans: dict[str, build.SamplingPlan] = {}
+        self._plans: dict[str, build.Build] = {}
         for host in hosts:
             implementation = discovery.backend(host).implementation(OPERATOR)
             if isinstance(implementation, CompiledOperator):
@@ -138,7 +138,7 @@ class Workshop:
                 os.replace(new, self._kept(plan) / step.output)
 
     @staticmethod
-    def _kept(plan: build.SamplingPlan) -> Path:
+    def _kept(plan: build.Build) -> Path:
         return build.cache_root() / f"mutation-{plan.name}-{plan.key}{OPTIMISATION}"
 
     def honest_job(self, host: str) -> Job:
@@ -184,7 +184,7 @@ class Workshop:
         return sorted(line for line in found if "cuda_runtime" not in line)
 
     @staticmethod
-    def _text_files(plan: build.SamplingPlan) -> list[Path]:
+    def _text_files(plan: build.Build) -> list[Path]:
         sources = [step.source for step in plan.steps if step.source.suffix == ".cpp"]
         native = ("arguments.h", "autograd.h", "registration.h", "lltm_autograd.h")
         headers = [*(f"_native/{name}" for name in native), "_cuda/lltm_operator.h", "_cuda/operator.h"]
@@ -195,7 +195,7 @@ def _tuned(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(OPTIMISATION if part == "-O2" else part for part in command)
 
 
-def _linked(plan: build.SamplingPlan, objects: list[str], extra: tuple[str, ...]) -> tuple[str, ...]:
+def _linked(plan: build.Build, objects: list[str], extra: tuple[str, ...]) -> tuple[str, ...]:
     # gold needs a third of the time of the default linker.
     linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []
     return (*plan.link[:2], *linker, *extra, "-o", "mutant.so", *objects, *plan.link[2:])

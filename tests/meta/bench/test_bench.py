@@ -1,4 +1,4 @@
-"""The bench: what it records, what it refuses to time, and what is drawn from it. No test here looks at a clock."""
+"""The bench: its record, what it refuses to time, and what is drawn from it. No test here depends on a clock."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_record_is_read_as_it_was_written(record: dict[str, Any], tmp_path: Pa
 
 
 def test_what_was_measured_is_kept_after_each_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is ended in its second operator has the rows of the first."""
+    """A run that ends in its second operator has the rows of the first."""
     asked = slots(Selection(operators=("mlp", "lltm"), backends=("python-autograd",), dtypes=("float32",)))
     kept: list[str] = []
 
@@ -134,7 +134,7 @@ def test_a_claim_is_met_where_its_whole_interval_is(record: dict[str, Any]) -> N
 
 
 def test_a_claim_of_memory_is_met_by_as_much_and_not_by_a_byte_more() -> None:
-    """Counts are exact; where one of them is missing nothing is said."""
+    """Counts are exact; if one of them is missing there is no verdict."""
     claim = MemoryClaim("mine", FORWARD, "tutorial", "float32")
     place = {"phase": FORWARD, "case": "tutorial", "operator": "lltm", "dtype": "float32", "device": "cuda"}
     other = {**place, "backend": "python-autograd", "clock": "wall", "peak_bytes": 1000}

@@ -1,4 +1,4 @@
-"""Measurements stay on the processors that they are given, and give them back."""
+"""Measurements stay on their processors, and the old ones are restored afterwards."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.gate.trees import HEAD
 from harness.gate.workers import Worker
 from harness.measuring.processors import pin, pinned
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no process")
+pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no processor affinity")
 
 
 def test_threads_get_as_many_processors() -> None:
-    """So does a thread that is started there; afterwards all are there again."""
+    """So does a thread that is started there; afterwards all processors are available again."""
     before = os.sched_getaffinity(0)
     seen: list[set[int]] = []
     with pinned(1):
@@ -28,14 +28,14 @@ def test_threads_get_as_many_processors() -> None:
 
 
 def test_more_threads_than_processors() -> None:
-    """What there is not cannot be asked for."""
+    """No more processors are used than exist."""
     before = os.sched_getaffinity(0)
     with pinned(len(before) + 1):
         assert os.sched_getaffinity(0) == before
 
 
 def test_they_come_back_after_an_error() -> None:
-    """An error inside passes through."""
+    """An error inside is passed on."""
     before = os.sched_getaffinity(0)
     with pytest.raises(ZeroDivisionError), pinned(1):
         raise ZeroDivisionError
@@ -54,7 +54,7 @@ def test_workers_of_the_gate_share_one() -> None:
 
 
 def test_without_a_way_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on systems that know no such thing."""
+    """As on systems without processor affinity."""
     monkeypatch.delattr(os, "sched_setaffinity")
     monkeypatch.delattr(os, "sched_getaffinity")
     pin(1)

@@ -1,4 +1,4 @@
-"""The reader of bench records, which all that shows, draws or compares one has: what it refuses, and in which words."""
+"""The reader of bench records, which every command uses: what it refuses, and its messages."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_page_on_the_format_names_every_field() -> None:
     parts = [found, *(found["properties"][name]["items"] for name in ("ceilings", "rows", "missing"))]
     for part in [*parts, found["properties"]["settings"], found["$defs"]["interval"]]:
         for name in part["properties"]:
-            assert f"`{name}`" in page, f"docs/report-format.md does not tell of {name}"
+            assert f"`{name}`" in page, f"docs/report-format.md does not describe {name}"
 
 
 def test_phases_are_those_of_the_suite() -> None:

@@ -26,7 +26,7 @@ PAGES: dict[str, Callable[[], Report]] = {
 
 @pytest.fixture(scope="session")
 def driver() -> Iterator[Any]:
-    """The system's own Chromium, told where it is: selenium downloads none."""
+    """The system's own Chromium, by its path, so that selenium downloads none."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -35,7 +35,7 @@ def driver() -> Iterator[Any]:
     for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(argument)
     if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # Chromium has none for root
+        options.add_argument("--no-sandbox")  # Chromium has no sandbox for root
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=Service(str(shutil.which("chromedriver"))))
     yield started
@@ -44,7 +44,7 @@ def driver() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The file of a page, drawn when first asked for."""
+    """The file of a page, drawn at the first use."""
     folder = tmp_path_factory.mktemp("pages")
 
     def path(name: str) -> Path:
@@ -58,10 +58,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def browse(driver: Any, pages: Callable[[str], Path]) -> Iterator[Callable[..., Any]]:
-    """Open a page in a window of that size; whatever the console says of an error fails the test."""
+    """Open a page in a window of that size; any error on the console fails the test."""
 
     def opened(name: str, link: str = "", size: tuple[int, int] = (1440, 900), dark: bool = False) -> Any:
-        driver.get("about:blank")  # another address after `#` alone would not open the page anew
+        driver.get("about:blank")  # a new address after `#` alone would not reload the page
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 600}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

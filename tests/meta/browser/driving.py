@@ -1,4 +1,4 @@
-"""What the tests of the page share: sizes, words for what is asked of a browser, and when they cannot run."""
+"""Shared by the tests of the page: window sizes, browser helpers, and the reasons to skip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-#: What each file of these tests is marked with. One browser serves them all, so that they go to one worker.
+#: The marks of each file of these tests. All use one browser, so they go to one worker.
 MARKS = [
     pytest.mark.skipif(
         shutil.which("chromium") is None or shutil.which("chromedriver") is None,
@@ -31,7 +31,7 @@ Open = Callable[..., Driver]
 
 
 def until(driver: Driver, condition: Callable[[Driver], Any]) -> Any:
-    """What the condition gives once it holds. An element that the page has replaced meanwhile is looked for again."""
+    """The value of the condition when it becomes true. Elements that the page has replaced are looked up again."""
     replaced = [StaleElementReferenceException]
     return WebDriverWait(driver, 20, poll_frequency=0.05, ignored_exceptions=replaced).until(condition)
 

@@ -1,4 +1,4 @@
-"""What the page looks like: on a phone, on a desk, by night, on paper, and to whoever sees no colours."""
+"""The look of the page: on a phone, on a desktop, in dark mode, on paper, and without colours."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def test_what_was_not_tested_is_as_large_as_what_was(browse: Open) -> None:
     assert tested == untested
     assert (text(driver, ".half.tested strong"), text(driver, ".half.untested strong")) == ("462", "78")
     go_to(driver, "untested")
-    told = text(driver, "#untested")
+    shown = text(driver, "#untested")
     for gap in ("needs two GPUs, this machine has 1", "numerical differentiation needs float64", "cuda-emulated"):
-        assert gap in told
+        assert gap in shown
 
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
@@ -44,7 +44,7 @@ def test_nothing_is_wider_than_the_window(browse: Open, name: str, size: tuple[i
     assert _overflowing(driver) == []
 
 
-#: What sticks out of the window, but for what stands in a box that scrolls by itself.
+#: Elements wider than the window, except those inside a box that scrolls by itself.
 _STICKING_OUT = """
 const scrolls = (one) => {
   for (let up = one.parentElement; up; up = up.parentElement) {

@@ -1,4 +1,4 @@
-"""The page opens: alone, at once however large it is, and without running anything of a report's."""
+"""The page opens without other files, at once however large it is, and runs no code from a report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.meta.reports import ATTACK, large
 
 pytestmark = MARKS
 
-#: Seconds for the page of 20,000 cells to open, five times what a quiet machine may take: this one may be busy.
+#: Seconds for the page of 20,000 cells to open: five times the limit for a quiet machine, since this one may be busy.
 PATIENCE = 10.0
 
 
@@ -56,7 +56,7 @@ document.getElementById("lure").click();
 
 
 def test_a_smuggled_script_would_not_run_either(browse: Open) -> None:
-    """The page's own policy is the second wall: it names the digest of the one script."""
+    """The page's security policy is the second protection: it allows one script, by its digest."""
     driver = browse("each")
     driver.execute_script(_SMUGGLE)
     assert driver.execute_script("return window.attacked ?? null") is None
@@ -76,7 +76,7 @@ def test_twenty_thousand_cells_open_at_once(browse: Open, pages: Callable[[str],
     print(f"20,000 cells: {size:,} bytes, open after {seconds:.2f} s")
     assert seconds < PATIENCE
     assert text(driver, "#shown") == "20,000 cells"
-    assert len(every(driver, "*")) < 20_000, "what nobody looks at yet must not be drawn"
+    assert len(every(driver, "*")) < 20_000, "sections out of view must not be drawn yet"
     one(driver, "#verdicts [data-verdict=fail]").click()
     go_to(driver, "cells")
     assert len(every(driver, "#cells tbody tr")) < 500

@@ -1,4 +1,4 @@
-"""What somebody does with the page: find cells, follow links, read evidence, copy what reproduces it."""
+"""The use of the page: find cells, follow links, read evidence, copy a reproducer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_click_on_a_column_sorts(browse: Open) -> None:
 def test_a_deep_link_opens_its_cell_with_its_evidence(browse: Open) -> None:
     driver = browse("h200", "#lltm/aten-cpp/cuda/bfloat16/recurrence")
     until(driver, lambda d: every(d, "dialog[open]"))
-    told = one(driver, "dialog").text
+    dialog = one(driver, "dialog").text
     for words in (
         "recurrence",
         "pass",
@@ -64,7 +64,7 @@ def test_a_deep_link_opens_its_cell_with_its_evidence(browse: Open) -> None:
         "horizon 1000",
         "57% left",
     ):
-        assert words in told
+        assert words in dialog
     one(driver, "dialog").send_keys(Keys.ARROW_RIGHT)
     until(driver, lambda d: d.current_url.endswith("#lltm/aten-cpp/cuda/bfloat16/rejects-wrong-calls"))
     until(driver, lambda d: "rejects-wrong-calls" in one(d, "dialog h2").text)
@@ -75,10 +75,10 @@ def test_a_deep_link_opens_its_cell_with_its_evidence(browse: Open) -> None:
 
 def test_the_worst_element_its_call_and_the_allowance_are_shown(browse: Open) -> None:
     driver = browse("h200", "#lltm/aten-cpp/cuda/bfloat16/drawn-calls")
-    told = until(driver, lambda d: one(d, "dialog[open]").text)
+    dialog = until(driver, lambda d: one(d, "dialog[open]").text)
     for words in ("gradient of weights, elementwise", "0.0125, allowed 0.03346", "37%", "63% left", "bias expanded"):
-        assert words in told
-    assert "1184072571" in told, "the seed that hypothesis started from"
+        assert words in dialog
+    assert "1184072571" in dialog, "the seed of Hypothesis"
 
 
 def test_elements_are_counted_by_units_in_the_last_place(browse: Open) -> None:
@@ -154,13 +154,13 @@ def test_the_keyboard_reaches_a_cell(browse: Open) -> None:
 
 @pytest.mark.parametrize("section", ["untested", "accuracy", "parity", "environment", "cells"])
 def test_a_link_of_the_bar_leads_to_its_section(browse: Open, section: str) -> None:
-    """Though what stands above it is drawn on the way."""
+    """Although the sections above it are drawn on the way."""
     driver = browse("h200", size=PHONE)
     one(driver, f"nav a[href='#{section}']").click()
     where = f"return document.getElementById('{section}').getBoundingClientRect().top"
     until(driver, lambda d: -10 <= d.execute_script(where) <= 80)
     driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-    assert -10 <= driver.execute_script(where) <= 80, "it was pushed away"
+    assert -10 <= driver.execute_script(where) <= 80, "the section was moved away"
 
 
 def test_a_long_list_grows_by_itself_only_so_far(browse: Open) -> None:
@@ -180,9 +180,9 @@ def test_a_long_list_grows_by_itself_only_so_far(browse: Open) -> None:
 
 def test_each_form_of_an_operator_has_its_evidence(browse: Open) -> None:
     driver = browse("forms", "#lltm/mine/cpu/float32/gradcheck")
-    told = until(driver, lambda d: one(d, "dialog[open]").text)
+    dialog = until(driver, lambda d: one(d, "dialog[open]").text)
     for words in ("op[rows]", "op[images]", "small, large", "after 10", "50%", "it has no rows"):
-        assert words in told
+        assert words in dialog
     driver = browse("forms")
     go_to(driver, "untested")
     gap = one(driver, "#untested .gap").text

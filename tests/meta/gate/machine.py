@@ -1,4 +1,4 @@
-"""A machine in numbers: workers that answer as those of the gate do, and whose clock is a random generator."""
+"""A simulated machine: workers that answer like those of the gate, with a random generator as clock."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BENCHMARK = {"operator": "lltm", "backend": "it", "device": "cpu", "dtype": "flo
 
 @dataclass
 class Machine:
-    """What the trees cost on it. `noise` is the standard deviation of a block's logarithm.
+    """The costs of the trees on it. `noise` is the standard deviation of the logarithm of a block's time.
 
-    `second` is how much slower the second of several processes is, whatever it runs. `raises` is what preparing a tree
-    raises.
+    `second` is the slow-down of the second of several processes, whatever it runs. `raises` is the error of preparing
+    a tree.
     """
 
     seconds: dict[Path, float] = field(default_factory=lambda: {BASE: 1e-4, HEAD: 1e-4})

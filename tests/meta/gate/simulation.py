@@ -1,4 +1,4 @@
-"""Pairs as a machine could have made them: of a known change, in noise of a known kind."""
+"""Simulated pairs: with a known change, in noise of a known kind."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from harness.gate.statistics import Rule, alarms, estimate
 
 @dataclass(frozen=True)
 class Noise:
-    """What a log-ratio consists of besides the change.
+    """The parts of a log-ratio besides the change.
 
-    `pair` and `launch` are standard deviations: of each pair, and of what all pairs of a launch share. `outliers` is
-    the chance that a pair met an interruption, which makes either side up to three times as slow. `correlation` is that
-    of a pair with the one before it.
+    `pair` and `launch` are standard deviations: of each pair, and of the part that all pairs of a launch share.
+    `outliers` is the probability of an interruption, which makes either side up to three times as slow. `correlation`
+    is that of a pair with the previous one.
     """
 
     pair: float = 0.01
@@ -50,12 +50,12 @@ def pairs(generator: np.random.Generator, noise: Noise, change: float, launches:
     return found
 
 
-#: Fewer than the gate takes, because many samples are judged; enough for a level of 1%.
+#: Fewer than in the gate, because many samples are judged; enough for a level of 1%.
 FEW = 1000
 
 
 def alarm_rate(noise: Noise, change: float, trials: int, seed: int, confirmed: bool = True) -> float:
-    """How often a change alarms, each time confirmed by a second sample as the gate does."""
+    """The rate of alarms for a change, each confirmed by a second sample as in the gate."""
     generator, rule, seen = np.random.default_rng(seed), Rule(), 0
     for _ in range(trials):
         tries = [

@@ -1,4 +1,4 @@
-"""Counting instructions: the marks, callgrind's dumps, and what is too many. A C program stands for the worker."""
+"""Counting instructions: the marks, callgrind's dumps, and the limit. A C program replaces the worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_stands_between_the_marks_is_counted_and_nothing_else(tmp_path: Pat
     out = tmp_path / "callgrind.out"
     options = ["--quiet", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}"]
     subprocess.run(["valgrind", *options, str(tmp_path / "it"), "1", "1000", "2000", "4000"], check=True, timeout=120)
-    # The first part is left out: symbols are looked up in it.
+    # The first part is left out: it includes symbol look-up.
     first, second, third = (total(out.with_name(f"callgrind.out.{part}")) for part in (2, 3, 4))
     per_thousand = second - first
     assert per_thousand >= 3000
@@ -47,8 +47,8 @@ def test_what_stands_between_the_marks_is_counted_and_nothing_else(tmp_path: Pat
 
 
 def test_one_percent_more_is_too_many() -> None:
-    (told,) = problems({"same": (1000.0, 1009.0), "more": (1000.0, 1011.0)})
-    assert told == "more: a call executes 1,011 instructions, where base executes 1,000 (+1.1%)"
+    (problem,) = problems({"same": (1000.0, 1009.0), "more": (1000.0, 1011.0)})
+    assert problem == "more: a call executes 1,011 instructions, where base executes 1,000 (+1.1%)"
 
 
 def test_what_callgrind_did_not_write_is_refused(tmp_path: Path) -> None:

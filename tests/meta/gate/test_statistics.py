@@ -1,4 +1,4 @@
-"""The gate's decision on simulated samples: what it takes for noise, what it sees, and what it refuses to say."""
+"""The gate's decision on simulated samples: what is noise, what is detected, and what remains undecided."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_slow_down_alarms(name: str, change: float, least: float) -> None:
 
 
 def test_pairs_of_one_launch_are_not_taken_for_independent() -> None:
-    """Launches that differ: a bootstrap of pairs alone is sure of what only its few launches have in common."""
+    """With launches that differ, a bootstrap of pairs alone is wrongly confident of their common shift."""
     generator, noise = np.random.default_rng(4), Noise(pair=0.01, launch=0.01)
     naive = ours = 0
     for _ in range(100):
@@ -98,7 +98,7 @@ def test_one_borderline_comparison_of_many_does_not_alarm() -> None:
 
 
 def test_many_comparisons_leave_room_for_an_alarm() -> None:
-    """The least p that resamples can give, times the number of comparisons, is still below the level."""
+    """The smallest p that the resamples can give, times the number of comparisons, is still below the level."""
     sure = estimate(pairs(np.random.default_rng(7), NOISES["quiet"], 0.2), RULE, comparisons=500)
     quiet = Estimate(1.0, 0.99, 1.01, 1.0, 1.0, 50, 5)
     assert alarms({"it": sure} | {str(k): quiet for k in range(499)}, RULE) == {"it"}

@@ -1,4 +1,4 @@
-"""The study judges what was sampled as the gate would, and its page shows the records that are there."""
+"""The study judges samples as the gate does, and its page shows the committed records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def _record(noise: float, drift: float = 0.0) -> dict[str, Any]:
-    """A study of two sets of two trials, in simulated noise; what is timed later is slower by `drift`."""
+    """A study of two sets of two trials, in simulated noise; later measurements are slower by `drift`."""
     draw = random.Random(1)
     trials = []
     for number in range(2):

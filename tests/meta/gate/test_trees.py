@@ -1,4 +1,4 @@
-"""Two trees side by side: the worktree of a commit, and a worker that measures whatever tree it is given."""
+"""Two trees: the worktree of a commit, and a worker that measures the tree it is given."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _tree(folder: Path, factor: str) -> Path:
 
 
 def test_workers_measure_each_its_own_tree(tmp_path: Path) -> None:
-    """A tree of nothing but what every commit has; how to measure comes from this one."""
+    """A tree with only the modules that every commit has; the measuring code is this tree's."""
     trees = [_tree(tmp_path / "base", "2"), _tree(tmp_path / "head", "None")]
     benchmark = {"operator": "double", "backend": "it", "device": "cpu", "dtype": "float32", "case": "usual"}
     way = {"phase": "forward+backward", "clock": "wall"}

@@ -1,4 +1,4 @@
-"""The gate from samples to exit code, on a machine in numbers: what each kind of trouble comes to."""
+"""The gate from samples to exit code, on a simulated machine: the verdict for each kind of problem."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_head_that_cannot_be_measured_is_broken_and_a_machine_without_means_is
     assert lost.verdict == verdict.BROKEN
     absent = _result(monkeypatch, Machine(raises={BASE: machine.MISSING, HEAD: machine.MISSING}))
     assert absent.verdict == verdict.NOT_RUN
-    # Nothing was measured: that is no pass.
+    # Without a measurement there is no pass.
     assert verdict.overall([absent], []) == verdict.INCONCLUSIVE
 
 

@@ -1,4 +1,4 @@
-// Kernels for the emulation itself: each writes what its threads found, and main prints what was wrong.
+// Kernels that test the emulation: each writes the results of its threads, and main prints what was wrong.
 #include <cstdio>
 #include <vector>
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kThreads = 96;
 
-/// Every thread writes, meets the others, and reads its neighbour. Without the barrier it would read too early.
+/// Every thread writes, waits at a barrier, and reads its neighbour. Without the barrier it reads too early.
 void neighbour_kernel(const int* given, int* found, bool meets) {
   __shared__ int shared[kThreads];
   const unsigned thread = threadIdx.x;
@@ -19,7 +19,7 @@ void neighbour_kernel(const int* given, int* found, bool meets) {
   found[blockIdx.x * kThreads + thread] = shared[(thread + 1) % kThreads];
 }
 
-/// Sums over a warp, several one behind the other: a lane that is ahead must not overwrite what another has to read.
+/// Several sums over a warp in sequence: a lane that is ahead must not overwrite a value that another must still read.
 void sums_kernel(const int* given, int* found, int times) {
   const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
   int sum = given[thread];
@@ -28,14 +28,14 @@ void sums_kernel(const int* given, int* found, int times) {
   found[thread] = sum;
 }
 
-/// The last third of the threads returns before the barrier, which the others meet all the same.
+/// The last third of the threads returns before the barrier, which the others reach nevertheless.
 void leaving_kernel(int* found) {
   if (threadIdx.x >= 64) return;
   __syncthreads();
   found[threadIdx.x] = 1;
 }
 
-/// Half of a warp takes a branch around the exchange: on hardware it would hang.
+/// Half of a warp skips the exchange: on hardware it would hang.
 void diverged_kernel(int* found) {
   const int value = threadIdx.x < 16 ? __shfl_xor_sync(~0u, 1, 1) : 0;
   found[threadIdx.x] = value;
@@ -57,7 +57,7 @@ int main() {
   std::vector<int> given(kBlocks * kThreads), found(given.size());
   for (size_t i = 0; i < given.size(); ++i) given[i] = static_cast<int>(i % 7 + 1);
 
-  // Twice: fibres of the first round are kept for the second, and those that were given up are made anew.
+  // Twice: fibres of the first round are reused in the second, and abandoned ones are created again.
   for (int round = 0; round < 2; ++round) {
     auto neighbours_are_right = [&](bool meets) {
       emulation::launch_with_barriers<const int*, int*, bool>(neighbour_kernel, kBlocks, kThreads, nullptr,

@@ -1,5 +1,5 @@
-// The emulated CUDA kernels, called by several threads at a time, as the property `concurrent-threads` does it: each
-// has its own outputs, and all have the same inputs. Indices, errors and grids of the emulation are a thread's own.
+// The emulated CUDA kernels, called by several threads at a time, as in the property `concurrent-threads`: each thread
+// has its own outputs, and all have the same inputs. Indices, errors and grids of the emulation are thread-local.
 #include "lltm.cu"
 
 #include <cstdio>

@@ -1,8 +1,8 @@
-// cpu-fused's passes over rows, by threads that ThreadSanitizer sees.
+// cpu-fused's passes over rows, run by threads that ThreadSanitizer can observe.
 //
-// PyTorch's at::parallel_for is OpenMP's, whose runtime is not instrumented: the sanitizer would not see where threads
-// begin and end, and call all of them races. So the source is compiled here with a parallel_for of std::thread in its
-// place; the ranges that it is given, and what is done to each, are the source's own.
+// PyTorch's at::parallel_for uses OpenMP, whose runtime is not instrumented: the sanitizer would not see where threads
+// begin and end, and would report races everywhere. So the source is compiled here with a parallel_for of std::thread;
+// the ranges and the work on each are the source's own.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/randn.h>

@@ -1,4 +1,4 @@
-// One fault for each tool of compute-sanitizer, chosen by the argument: what a clean run of the tools is worth.
+// One fault for each tool of compute-sanitizer, selected by the argument: each tool must find its fault.
 #include <cstdio>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-"""LayerNorm, right but different: each of these must pass every property that it does not expressly give up."""
+"""LayerNorm, right but different: each control must pass every property that `gives_up` does not name."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Optional = Tensor | None
 
 @control(gives_up=OLD_STYLE)
 class Honest(Norm):
-    """The honest normalisation that every fault is made from."""
+    """The honest normalisation, the base of every fault."""
 
 
 @control
@@ -25,7 +25,7 @@ def torchs_own(
 ) -> Tensor:
     """torch.nn.functional.layer_norm, in float32 for half types.
 
-    In bfloat16 itself, on the CPU, its gradient of the weight is off by as much as itself: sums are kept in bfloat16.
+    In bfloat16 itself, on the CPU, its gradient of the weight has a relative error of 1: its sums are in bfloat16.
     """
     check_layer_norm_arguments(input, normalized_shape, weight, bias)
     wide = [t if t is None else _wide(t) for t in (input, weight, bias)]
@@ -46,7 +46,7 @@ def _affine(xhat: Tensor, weight: Optional, bias: Optional, dtype: torch.dtype) 
 def deviation_divided_by(
     input: Tensor, normalized_shape: Sequence[int], weight: Optional = None, bias: Optional = None, eps: float = 1e-5
 ) -> Tensor:
-    """A square root that is divided by, and x rstd - mean rstd."""
+    """Divides by the standard deviation, and computes xhat as a difference of two quotients."""
     check_layer_norm_arguments(input, normalized_shape, weight, bias)
     dims = tuple(range(-len(normalized_shape), 0))
     x = _wide(input)
@@ -91,7 +91,7 @@ class Welford(Norm):
 def everything_in_float64(
     input: Tensor, normalized_shape: Sequence[int], weight: Optional = None, bias: Optional = None, eps: float = 1e-5
 ) -> Tensor:
-    """Computed in double precision and rounded once: more accurate than asked is not wrong."""
+    """Computed in double precision and rounded once: more accuracy than required is not wrong."""
     check_layer_norm_arguments(input, normalized_shape, weight, bias)
     wide = [t if t is None else t.double() for t in (input, weight, bias)]
     output = F.layer_norm(wide[0], tuple(normalized_shape), wide[1], wide[2], eps)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ def everything_in_float64(
 def rounded_before_affine(
     input: Tensor, normalized_shape: Sequence[int], weight: Optional = None, bias: Optional = None, eps: float = 1e-5
 ) -> Tensor:
-    """xhat is rounded to the dtype before it is scaled, as composed half-precision layers do it."""
+    """xhat is rounded to the dtype before it is scaled, as in composed half-precision layers."""
     check_layer_norm_arguments(input, normalized_shape, weight, bias)
     xhat = F.layer_norm(_wide(input), tuple(normalized_shape), None, None, eps).to(input.dtype)
     return _affine(xhat, weight, bias, input.dtype)
@@ -110,7 +110,7 @@ def rounded_before_affine(
 
 @control(gives_up=OLD_STYLE)
 class SumsOverHalves(Norm):
-    """A row's mean is that of its two halves, weighted by their lengths: another order of summation."""
+    """A row's mean is the weighted mean of its two halves: another order of summation."""
 
     def mean(self, x: Tensor, dims: Dims) -> Tensor:
         rows = x.flatten(x.dim() - len(dims))
@@ -121,7 +121,7 @@ class SumsOverHalves(Norm):
 
 @control(gives_up=OLD_STYLE)
 class TimesARoundedReciprocal(Norm):
-    """Sums are multiplied by 1/N, rounded, as compilers divide by a constant: every mean is off in one direction."""
+    """Sums are multiplied by 1/N, rounded, as compilers divide by a constant: all means err in the same direction."""
 
     def mean(self, x: Tensor, dims: Dims) -> Tensor:
         return self._share(x.sum(dims, keepdim=True), x, dims)
@@ -136,7 +136,7 @@ class TimesARoundedReciprocal(Norm):
 
 @control(gives_up=OLD_STYLE)
 class ReciprocalRootOneUnitHigh(Norm):
-    """1/sqrt is a unit in the last place high, half of what CUDA's rsqrtf may be: in constant rows, alike in all."""
+    """1/sqrt is one unit in the last place too large, half of CUDA's allowed error: the same in all constant rows."""
 
     def rstd(self, variance: Tensor, eps: float) -> Tensor:
         return super().rstd(variance, eps) * (1 + torch.finfo(variance.dtype).eps)

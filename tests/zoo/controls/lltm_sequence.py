@@ -1,4 +1,4 @@
-"""Right, but different: each of these must pass every property that it does not expressly give up."""
+"""Right, but different: each control must pass every property that `gives_up` does not name."""
 
 import torch
 import torch.nn.functional as F
@@ -12,12 +12,12 @@ from tests.zoo.registry import control
 
 @control
 class Honest(Sequence):
-    """The honest scan that every fault is made from: backward recomputes it from the inputs alone."""
+    """The honest scan, the base of every fault: backward recomputes it from the inputs alone."""
 
 
 @control
 class OneSumOfAllTerms(Sequence):
-    """The weights' gradient is one sum over all rows of all steps, one after another, as a plain kernel adds."""
+    """The weights' gradient is one sequential sum over all rows of all steps, as in a plain kernel."""
 
     def d_weights(self, d_gates: Steps, X: Steps, states: Steps) -> Tensor:
         return _one_after_another(torch.cat(d_gates), torch.cat(X))
@@ -28,7 +28,7 @@ class OneSumOfAllTerms(Sequence):
 
 
 def _one_after_another(left: Tensor, right: Tensor) -> Tensor:
-    """left^T right, row by row in the order of the rows; of many thousand, a few at a time."""
+    """left^T right, added row by row in order; of many thousand rows, a few at a time."""
     wide = torch.promote_types(left.dtype, torch.float32)
     total = torch.zeros((left.shape[1], right.shape[1]), dtype=wide, device=left.device)
     at_a_time = len(left) // 1024 + 1
@@ -44,13 +44,13 @@ def _step(gates: Tensor, cell: Tensor) -> Outputs:
 
 
 def _result(states: list[Tensor], cell: Tensor) -> Outputs:
-    """(h, c_T); of no steps, an h that is empty, and so depends on nothing."""
+    """(h, c_T); without steps h is empty."""
     return torch.stack(states) if states else cell.new_zeros((0, *cell.shape)), cell.clone()
 
 
 @control
 def loop_of_cells(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> Outputs:
-    """The cell in a loop, each step a product of its own, and autograd's backward through all of them."""
+    """The cell in a loop, one product for each step, and autograd's backward through all of them."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)
     h, cell, states = h0, c0, []
     for x in input:
@@ -61,7 +61,7 @@ def loop_of_cells(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: 
 
 @control
 def batched_products(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> Outputs:
-    """What the input adds to the gates is one product over all steps, and rounded before the state's is added."""
+    """The input's part of the gates is one product over all steps, rounded before the state's part is added."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)
     H = h0.shape[1]
     from_input = input.contiguous() @ weights[:, H:].contiguous().t()
@@ -99,7 +99,7 @@ def states_in_float32(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, 
 
 @control
 def everything_in_float64(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> Outputs:
-    """Computed in double precision and rounded once: more accurate than asked is not wrong."""
+    """Computed in double precision and rounded once: more accuracy than required is not wrong."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)
     inputs = tuple(tensor.double() for tensor in (input, weights, bias, h0, c0))
     h, c_T = loop_of_cells(*inputs)
@@ -108,7 +108,7 @@ def everything_in_float64(input: Tensor, weights: Tensor, bias: Tensor, h0: Tens
 
 @control
 def in_two_halves(input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> Outputs:
-    """Two sequences one behind the other, the second from the state of the first, which autograd follows."""
+    """Two sequences, one after the other: the second starts from the state of the first, and autograd follows."""
     check_arguments(OPERATOR, input, weights, bias, h0, c0)
     half = len(input) // 2
     first, cell = loop_of_cells(input[:half], weights, bias, h0, c0)

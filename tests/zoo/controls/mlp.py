@@ -1,4 +1,4 @@
-"""Right, but different: each of these must pass every property that it does not expressly give up.
+"""Right, but different: each control must pass every property that `gives_up` does not name.
 
 The left factor of a product is made contiguous, as in lltm/products.py: oneDNN reads beyond the end of its rows.
 """
@@ -15,7 +15,7 @@ from tests.zoo.registry import OLD_STYLE, control
 
 @control(gives_up=OLD_STYLE)
 class Honest(Network):
-    """The honest network that every fault is made from."""
+    """The honest network, the base of every fault."""
 
 
 @control
@@ -41,7 +41,7 @@ def product_then_bias(
 def rounded_once(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """Both layers in one kernel: half types are rounded at its end alone, and the hidden values never."""
+    """Both layers in one kernel: half types are rounded only at its end, the hidden values never."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     wide = torch.promote_types(input.dtype, torch.float32)
     tensors = (t.to(wide) for t in (input, hidden_weights, hidden_bias, output_weights, output_bias))
@@ -66,7 +66,7 @@ def sum_of_outer_products(
 def split_product(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """The features are multiplied in two halves, each rounded to the dtype, and added: a split over the inner size."""
+    """The features are multiplied in two halves, each rounded to the dtype, and added: the inner size is split."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     half = input.shape[1] // 2
     first = input[:, :half].contiguous() @ hidden_weights[:, :half].t()
@@ -78,7 +78,7 @@ def split_product(
 def everything_in_float64(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """Computed in double precision and rounded once: more accurate than asked is not wrong."""
+    """Computed in double precision and rounded once: more accuracy than required is not wrong."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     hidden = F.relu(F.linear(input.double(), hidden_weights.double(), hidden_bias.double()))
     return F.linear(hidden, output_weights.double(), output_bias.double()).to(input.dtype)
@@ -88,7 +88,7 @@ def everything_in_float64(
 def transposed_products(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """Both products are taken from the other side: (W X^T)^T."""
+    """Both products are computed as (W X^T)^T."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     hidden = F.relu(hidden_weights.contiguous() @ input.t() + hidden_bias[:, None])
     return (output_weights.contiguous() @ hidden + output_bias[:, None]).t().contiguous()
@@ -98,7 +98,7 @@ def transposed_products(
 def relu_by_selection(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """relu as a selection: its derivative at NaN is 0, where PyTorch's relu has 1, and the contract neither."""
+    """relu as a selection: its derivative at NaN is 0. PyTorch's relu has 1; the contract prescribes neither."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     z = F.linear(input.contiguous(), hidden_weights, hidden_bias)
     hidden = torch.where(z > 0, z, torch.where(z.isnan(), z.detach(), torch.zeros_like(z)))
@@ -109,7 +109,7 @@ def relu_by_selection(
 def gradient_of_nan_is_nan(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """relu' of NaN is NaN: what was no number stays none on the way back."""
+    """relu' of NaN is NaN: backward keeps NaN."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
     z = F.linear(input.contiguous(), hidden_weights, hidden_bias)
     undefined = torch.where(z.isnan(), z, torch.zeros_like(z))
@@ -120,9 +120,9 @@ def gradient_of_nan_is_nan(
 def products_in_two_halves(
     input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor, output_weights: Tensor, output_bias: Tensor
 ) -> Tensor:
-    """Large batches are multiplied in two halves, as a kernel with a limited grid does it."""
+    """Large batches are multiplied in two halves, as in a kernel with a limited grid."""
     check_arguments(OPERATOR, input, hidden_weights, hidden_bias, output_weights, output_bias)
-    # Of one row torch makes a matrix-vector product, and in float16 reads rows 2^31 elements apart at wrong addresses.
+    # For one row torch uses a matrix-vector product. In float16 it reads wrong addresses in rows 2^31 elements apart.
     half = input.shape[0] // 2 if input.shape[0] > 3 else 0
     dense = input.contiguous()
     hidden = F.relu(torch.cat([rows @ hidden_weights.t() for rows in (dense[:half], dense[half:])]) + hidden_bias)

@@ -1,6 +1,6 @@
 """LayerNorm written out in steps, each a method: right as it stands, and wrong in one way when one is overridden.
 
-A fault is then one class, one override, one docstring that tells the lie.
+So a fault is one class with one override and one docstring that states the mistake.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """LLTM written out in steps, each a method: right as it stands, and wrong in one way when one method is overridden.
 
-A fault is then one class, one override, one docstring that tells the lie.
+So a fault is one class with one override and one docstring that states the mistake.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def rounded(dtype: torch.dtype, *tensors: Tensor) -> Outputs:
 
 
 def elementwise(z_i: Tensor, z_o: Tensor, z_k: Tensor, old_cell: Tensor) -> Outputs:
-    """The part of the cell behind the product, in the dtype of the gates."""
+    """The part of the cell after the product, in the dtype of the gates."""
     new_cell = old_cell + F.elu(z_k) * torch.sigmoid(z_i)
     return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
 
@@ -168,7 +168,7 @@ def plain(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell:
 
 
 def with_gradient(tensor: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """The same tensor, whose gradient is changed on its way back."""
+    """The same tensor, with `change` applied to its gradient in backward."""
     passed = tensor.view_as(tensor)
     if passed.requires_grad:
         passed.register_hook(change)

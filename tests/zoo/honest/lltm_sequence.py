@@ -1,7 +1,7 @@
 """LLTM over a sequence written out in steps, each a method: wrong in one way when one method is overridden.
 
-A fault is then one class, one override, one docstring that tells the lie. What is indexed by a step holds one tensor a
-step: `X[t]` is [h_{t-1}, input_t], `d_gates[t]` the gradient of that step's gates.
+So a fault is one class with one override and one docstring that states the mistake. `Steps` hold one tensor for each
+step: `X[t]` is [h_{t-1}, input_t], `d_gates[t]` is the gradient of that step's gates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Sequence:
         return cell + candidate * input_gate
 
     def kept(self, h: Tensor, cell: Tensor) -> Outputs:
-        """The state that the next step sees."""
+        """The state for the next step."""
         return h, cell
 
     def scan(
@@ -76,7 +76,7 @@ class Sequence:
         return list(g_h), g_c
 
     def carried(self, t: int, d_h: Tensor, d_cell: Tensor) -> Outputs:
-        """What comes back to step t from the step behind it."""
+        """The gradients that step t gets from the next step."""
         return d_h, d_cell
 
     def d_weights(self, d_gates: Steps, X: Steps, states: Steps) -> Tensor:
@@ -95,7 +95,7 @@ class Sequence:
         return inputs
 
     def backward(self, inputs: tuple[Tensor, ...], g_h: Tensor, g_c: Tensor) -> tuple[Tensor, ...]:
-        """All gradients, from the inputs alone: the scan is made again, so they have a graph."""
+        """All gradients, from the inputs alone: the scan is recomputed, so they have a graph."""
         input, weights, bias, h0, _ = inputs
         size = h0.shape[1]
         states, cells, X, gates = self.scan(*inputs)

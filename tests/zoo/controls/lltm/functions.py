@@ -1,4 +1,4 @@
-"""Right, but the activations are written in another way, in float32 or wider."""
+"""Right, but with other formulae for the activations, in float32 or wider."""
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ def sigmoid_by_tanh(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor,
 
 @control
 def sigmoid_by_its_logarithm(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """sigmoid(z) = exp(logsigmoid(z)), which never sees an exponential that overflows."""
+    """sigmoid(z) = exp(logsigmoid(z)), in which no exponential overflows."""
     z_i, z_o, z_k, c = _gates(input, weights, bias, old_h, old_cell)
     new_cell = c + F.elu(z_k) * F.logsigmoid(z_i).exp()
     return rounded(input.dtype, torch.tanh(new_cell) * F.logsigmoid(z_o).exp(), new_cell)
@@ -41,7 +41,7 @@ def where_and_expm1(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor,
     In float32 or wider: the derivative of expm1 is 1 + expm1(z), which float16 rounds to 0 from -8 on.
     """
     z_i, z_o, z_k, c = _gates(input, weights, bias, old_h, old_cell)
-    # At 0 the slope is that of expm1, 1, as PyTorch's elu has it.
+    # At 0 the slope is that of expm1, which is 1, as in PyTorch's elu.
     negative = torch.where(z_k > 0, torch.zeros_like(z_k), z_k)
     candidate = torch.where(z_k > 0, z_k, torch.expm1(negative))
     new_cell = c + candidate * torch.sigmoid(z_i)
@@ -52,7 +52,7 @@ def where_and_expm1(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor,
 def relu_and_expm1(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
     """elu(z) = relu(z) + expm1(min(z, 0)): no branch at all."""
     z_i, z_o, z_k, c = _gates(input, weights, bias, old_h, old_cell)
-    # relu has slope 0 at 0, and clamp 1: together 1, as PyTorch's elu.
+    # At 0 relu has slope 0 and clamp 1: together 1, as in PyTorch's elu.
     candidate = F.relu(z_k) + torch.expm1(z_k.clamp(max=0))
     new_cell = c + candidate * torch.sigmoid(z_i)
     return rounded(input.dtype, torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell)

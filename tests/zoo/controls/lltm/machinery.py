@@ -1,4 +1,4 @@
-"""Right, but by other machinery: autograd.Function, compilers, checkpoints, transforms, modules, custom operators."""
+"""Right, but by other mechanisms: autograd.Function, compilers, checkpoints, transforms, modules, custom operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.zoo.registry import control
 
 
 class _Recomputed(torch.autograd.Function):
-    """Saves its inputs and nothing else. Backward runs forward again, and pulls the cotangents back through it."""
+    """Saves its inputs and nothing else. Backward runs forward again and differentiates it."""
 
     generate_vmap_rule = True
 
@@ -38,7 +38,7 @@ class _Recomputed(torch.autograd.Function):
 
 @control
 def recomputed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """An autograd.Function that saves its inputs only, and computes everything again in backward."""
+    """An autograd.Function that saves its inputs only, and recomputes everything in backward."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     new_h, new_cell = _Recomputed.apply(input, weights, bias, old_h, old_cell)
     return new_h, new_cell
@@ -46,7 +46,7 @@ def recomputed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_
 
 @control(gives_up={"functional-transforms": "torch.func does not support the hooks that a checkpoint is made of"})
 def checkpointed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """torch.utils.checkpoint drops the intermediates and makes them again when backward asks for them."""
+    """torch.utils.checkpoint drops the intermediates and recomputes them in backward."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs = checkpoint(plain, input, weights, bias, old_h, old_cell, use_reentrant=False, preserve_rng_state=False)
     new_h, new_cell = outputs
@@ -62,7 +62,7 @@ def checkpointed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, ol
     }
 )
 class Scripted:
-    """A function that torch.jit.script has compiled, at its first call."""
+    """A function that torch.jit.script compiles at the first call."""
 
     def __init__(self) -> None:
         self._scripted: Callable[..., Any] | None = None
@@ -107,7 +107,7 @@ class CompiledByDynamo:
 def one_row_mapped(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
     """The cell of one row, mapped over the batch by torch.func.vmap."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
-    if input.shape[0] == 0:  # there is no row to show vmap what one returns
+    if input.shape[0] == 0:  # vmap needs at least one row
         return plain(input, weights, bias, old_h, old_cell)
     # Contiguous for the sake of AMX, see products.py.
     weights = weights.contiguous()
@@ -123,7 +123,7 @@ def one_row_mapped(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, 
 class _Module(nn.Module):
     def __init__(self, width: int, state_size: int) -> None:
         super().__init__()
-        # On `meta`: the values come with the call, and none are drawn.
+        # On `meta`: each call supplies the values, so none are drawn.
         self.register_buffer("weights", torch.empty(3 * state_size, width, device="meta"))
         self.register_buffer("bias", torch.empty(3 * state_size, device="meta"))
 
@@ -133,7 +133,7 @@ class _Module(nn.Module):
 
 @control
 def module_behind_it(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """An nn.Module, called with the weights of this call in place of its own."""
+    """An nn.Module, called with the weights of this call instead of its own."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     module = _Module(weights.shape[1], old_h.shape[1])
     parameters = {"weights": weights, "bias": bias}
@@ -144,7 +144,7 @@ def module_behind_it(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor
 @torch.library.custom_op("lltm_controls::lltm", mutates_args=())
 def _operator(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
     new_h, new_cell = rounded(input.dtype, *plain(*wide(input, weights, bias, old_h, old_cell)))
-    # With a transposed old_cell the sum is transposed too, which the fake below does not tell.
+    # With a transposed old_cell the sum would be transposed too, unlike the result of the fake below.
     return new_h.contiguous(), new_cell.contiguous()
 
 

@@ -1,8 +1,8 @@
-"""Right, but the product of input and weights is taken, cut or summed in another way.
+"""Right, but the product of input and weights is computed, split or summed in another way.
 
-Where a matrix is the left factor of `@`, it is made contiguous first. With bfloat16 on a CPU with AMX, torch 2.13
-(oneDNN) reads what lies between the rows of that factor and multiplies it by 0, which is NaN if a NaN lies there: the
-function would be wrong, by the library beneath it. Seen with `F.linear` too; docs/method.md has the story.
+A matrix that is the left factor of `@` is made contiguous first. With bfloat16 on a CPU with AMX, torch 2.13 (oneDNN)
+reads the padding between the rows of that factor and multiplies it by 0, which gives NaN if the padding holds NaN: the
+library would make the function wrong. `F.linear` does the same; docs/method.md has the details.
 """
 
 import torch
@@ -17,7 +17,7 @@ from tests.zoo.registry import control
 
 @control
 def two_products(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The state and the input are multiplied apart and added: another order of summation."""
+    """The products of the state and of the input are computed separately and added: another order of summation."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     H = old_h.shape[1]
     # Contiguous for the sake of AMX, see above.
@@ -60,7 +60,7 @@ def kahan_sums(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_
         term = x @ w.t() - lost
         sum = total + term
         lost = (sum - total) - term
-        # An infinite sum has lost nothing that could be told: inf - inf is NaN.
+        # No compensation for an infinite sum: inf - inf is NaN.
         lost = torch.where(lost.isfinite(), lost, torch.zeros_like(lost))
         total = sum
     z_i, z_o, z_k = total.chunk(3, dim=1)
@@ -69,7 +69,7 @@ def kahan_sums(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_
 
 @control
 def transposed_weights(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The product is taken from the other side: (W X^T)^T."""
+    """The product is computed as (W X^T)^T."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     # Contiguous for the sake of AMX, see above.
     z = (weights.contiguous() @ torch.cat([old_h.t(), input.t()])).t() + bias
@@ -80,7 +80,7 @@ def transposed_weights(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tens
 
 @control
 def weights_laid_out_anew(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The transpose of the weights is copied to memory of its own, as kernels with packed weights do, for addmm."""
+    """The transpose of the weights is copied, as in kernels with packed weights, for addmm."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     z = torch.addmm(bias, torch.cat([old_h, input], dim=1), weights.t().contiguous())
     z_i, z_o, z_k = z.chunk(3, dim=1)
@@ -99,7 +99,7 @@ def einsum_over_gates(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tenso
 
 @control
 def batched_product(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """One baddbmm, a batch of three products, with the bias as what is added to."""
+    """One baddbmm, a batch of three products, with the bias as its first argument."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     X, state = torch.cat([old_h, input], dim=1), old_h.shape[1]
     W = weights.reshape(3, state, X.shape[1]).transpose(1, 2).contiguous()
@@ -109,7 +109,7 @@ def batched_product(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor,
 
 @control
 def candidate_first(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """Each gate has a product of its own, by F.linear, and the last of them comes first."""
+    """Each gate has its own product, by F.linear; the last gate is computed first."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     X, H = torch.cat([old_h, input], dim=1), old_h.shape[1]
     z_k = F.linear(X, weights[2 * H :], bias[2 * H :])
@@ -120,7 +120,7 @@ def candidate_first(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor,
 
 @control
 def row_by_row(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """Large batches in two halves, as a kernel with a limited grid does it."""
+    """Large batches are computed in two halves, as in a kernel with a limited grid."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     half = input.shape[0] // 2
     parts = [

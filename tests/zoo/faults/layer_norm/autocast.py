@@ -11,7 +11,7 @@ from tests.zoo.registry import fault
 
 @fault("autocast", "with float32 inputs, output was", dtype=torch.bfloat16)
 class MeanByAProduct(Norm):
-    """A row's mean is a product with ones, which autocast makes one of bfloat16: the statistics lose their digits."""
+    """A row's mean is a product with ones, which autocast computes in bfloat16: the statistics lose digits."""
 
     def mean(self, x: Tensor, dims: Dims) -> Tensor:
         rows = x.flatten(x.dim() - len(dims))
@@ -21,7 +21,7 @@ class MeanByAProduct(Norm):
 
 @fault("autocast", "dtype of output was torch.bfloat16, but should be torch.float32", dtype=torch.bfloat16)
 class NarrowOutput(Norm):
-    """Statistics are in float32, but the output is cast to autocast's dtype, which the rule does not say."""
+    """Statistics are in float32, but the output is cast to autocast's dtype, against the rule."""
 
     def finish(self, output: Tensor, input: Tensor) -> Tensor:
         narrow = torch.is_autocast_enabled("cpu") and input.dtype != torch.float64

@@ -29,7 +29,7 @@ class VarianceIsAConstant(Norm):
 
 @fault("vjp-parity", r"gradient of input was")
 class ForgetsTheWeight(Norm):
-    """d_input takes the cotangent of the output for that of xhat."""
+    """d_input uses the cotangent of the output as that of xhat."""
 
     def scaled_cotangent(self, g: Tensor, weight: Tensor | None) -> Tensor:
         return g
@@ -53,7 +53,7 @@ class MeanOverRows(Norm):
 
 @fault("vjp-parity", r"layer_norm\[images\]")
 class SumsTheFirstDimensionAlone(Norm):
-    """Of several dimensions of rows, only the first is summed over; the others contribute their first row."""
+    """With several dimensions of rows, only the first is summed; the others contribute their first row."""
 
     def summed(self, tensor: Tensor, rows: Dims) -> Tensor:
         total = tensor.sum(0) if rows else tensor
@@ -84,7 +84,7 @@ class ReadsCotangentsAsContiguous(Norm):
 
 @fault("double-backward", r"second derivative|silently wrong|without a graph", dtype=torch.float64)
 class BackwardWithoutGraph(Norm):
-    """xhat is taken for a constant by a second differentiation."""
+    """A second differentiation treats xhat as a constant."""
 
     def d_input(self, h: Tensor, xhat: Tensor, rstd: Tensor, dims: Dims) -> Tensor:
         return super().d_input(h, xhat.detach(), rstd.detach(), dims)

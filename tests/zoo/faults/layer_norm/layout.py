@@ -1,4 +1,4 @@
-"""LayerNorm, elements that are not read where they lie."""
+"""LayerNorm, elements are read at wrong addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.zoo.registry import fault
 
 @fault("wide-offsets", "output was", defects=(12,))
 class ColumnOffsetsOf32Bits(Norm):
-    """Whether 64-bit offsets are needed is asked of the rows alone: columns that lie far apart wrap around."""
+    """Only the rows decide whether 64-bit offsets are needed: offsets of columns that are far apart wrap around."""
 
     def wide(self, input: Tensor) -> Tensor:
         distance = input.stride(-1)

@@ -22,7 +22,7 @@ class UnbiasedVariance(Norm):
 
 @fault("forward-parity", r"values large-mean", defects=(24,))
 class CancellingVariance(Norm):
-    """The variance is E[x^2] - E[x]^2, which cancels where the mean is large."""
+    """The variance is E[x^2] - E[x]^2, which cancels if the mean is large."""
 
     def variance(self, x: Tensor, mean: Tensor, dims: Dims) -> Tensor:
         return (x.square().mean(dims, keepdim=True) - mean.square()).clamp(min=0)
@@ -30,7 +30,7 @@ class CancellingVariance(Norm):
 
 @fault("forward-parity", WRONG, defects=(24,))
 class NegativeVariance(Norm):
-    """E[x^2] - E[x]^2 without a bound below and without eps: NaN where rounding makes it negative or 0."""
+    """E[x^2] - E[x]^2 without a lower bound and without eps: NaN if rounding makes it negative or 0."""
 
     def variance(self, x: Tensor, mean: Tensor, dims: Dims) -> Tensor:
         return x.square().mean(dims, keepdim=True) - mean.square()
@@ -65,7 +65,7 @@ class DividesByTheVariance(Norm):
 
 @fault("forward-parity", WRONG)
 class NormalisesTheBatch(Norm):
-    """Mean and variance are taken over the rows of the batch, as batch normalisation does it."""
+    """Mean and variance are taken over the rows of the batch, as in batch normalisation."""
 
     def dims(self, input: Tensor, normalized_shape: object) -> Dims:
         dims = super().dims(input, normalized_shape)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class NormalisesTheBatch(Norm):
 
 @fault("forward-parity", r"layer_norm\[images\]", defects=(27,))
 class NormalisesTheLastDimensionAlone(Norm):
-    """Of several normalised dimensions only the last one is: right for every input that a test of rank 3 has."""
+    """Only the last of the normalised dimensions is normalised: wrong only if there are several."""
 
     def dims(self, input: Tensor, normalized_shape: object) -> Dims:
         return (-1,)
@@ -82,7 +82,7 @@ class NormalisesTheLastDimensionAlone(Norm):
 
 @fault("forward-parity", WRONG)
 class BiasBeforeWeight(Norm):
-    """(xhat + b) w in place of xhat w + b."""
+    """(xhat + b) w instead of xhat w + b."""
 
     def affine(self, xhat: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         shifted = xhat if bias is None else xhat + bias
@@ -124,7 +124,7 @@ class StatisticsOfTheFirstRow(Norm):
 
 @fault("sizes", r"features-\d+")
 class ForgetsTheTail(Norm):
-    """The mean of a row of more than 8 elements leaves out what does not fill a vector of 8."""
+    """The mean of a row of more than 8 elements leaves out the elements behind the last full vector of 8."""
 
     def mean(self, x: Tensor, dims: Dims) -> Tensor:
         if len(dims) > 1 or x.shape[-1] <= 8:

@@ -1,4 +1,4 @@
-"""LayerNorm, statistics that are less precise than the contract asks."""
+"""LayerNorm, statistics that are less precise than the contract requires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.zoo.registry import fault
 
 @fault("forward-parity", r"output was", dtype=torch.float16, defects=(25,))
 class VarianceInHalf(Norm):
-    """The squares are made and added up in float16."""
+    """The squares are computed and added in float16."""
 
     def variance(self, x: Tensor, mean: Tensor, dims: Dims) -> Tensor:
         centred = (x - mean).to(torch.float16)

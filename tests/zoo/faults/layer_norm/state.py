@@ -1,4 +1,4 @@
-"""LayerNorm, calls that leave something behind, or take what they should refuse."""
+"""LayerNorm, calls with side effects, and wrong calls that are accepted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RemembersTheVariance(Norm):
 
 @fault("rejects-wrong-calls", r"normalized_shape .* silently accepted")
 class TakesAnyNormalizedShape(Norm):
-    """Only the number of normalised dimensions is looked at, not their sizes."""
+    """Only the number of normalised dimensions is checked, not their sizes."""
 
     def check(self, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> None:
         check_layer_norm_arguments(input, tuple(input.shape[-max(len(normalized_shape), 1) :]), weight, bias)
@@ -45,7 +45,7 @@ class TakesAnyNormalizedShape(Norm):
 
 @fault("rejects-wrong-calls", r"weight .* silently accepted")
 class BroadcastsTheWeight(Norm):
-    """A weight of another shape is used, if only it can be broadcast."""
+    """A weight of another shape is used if it can be broadcast."""
 
     def check(self, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> None:
         check_layer_norm_arguments(input, normalized_shape, None, bias)
@@ -53,7 +53,7 @@ class BroadcastsTheWeight(Norm):
 
 @fault("error-messages", r"should name the argument", dtype=torch.float32)
 class SaysNothing(Norm):
-    """A wrong call is refused with words that help nobody."""
+    """A wrong call is refused with a message that says nothing."""
 
     def check(self, input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> None:
         try:
@@ -64,7 +64,7 @@ class SaysNothing(Norm):
 
 @fault("determinism", r"bit for bit")
 class AddsInRandomOrder(Norm):
-    """A row is added up in an order that differs from call to call."""
+    """The order of summation in a row differs from call to call."""
 
     def mean(self, x: Tensor, dims: Dims) -> Tensor:
         rows = x.flatten(x.dim() - len(dims))

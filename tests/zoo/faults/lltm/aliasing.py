@@ -54,7 +54,7 @@ class OutputBufferReused(Cell):
 
 @fault("no-side-effects", "new_h shares memory with new_cell", defects=(16,))
 class OutputsOverlap(Cell):
-    """Where the outputs are equal, one tensor serves as both."""
+    """If the outputs are equal, one tensor is returned as both."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         storage = torch.cat([new_h.flatten(), new_cell.flatten()[1:]])

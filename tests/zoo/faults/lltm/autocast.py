@@ -16,11 +16,11 @@ from tests.zoo.registry import fault
 
 @fault("autocast", "forward raised TypeError: lltm: weights was torch.float32", dtype=torch.bfloat16)
 class RefusesAMixture(Cell):
-    """All dtypes must be alike: the half-precision output of the layer before is refused beside float32 weights."""
+    """All dtypes must be equal: a half-precision output of the previous layer is refused with float32 weights."""
 
 
 class _ProductsInBackward(torch.autograd.Function):
-    """Matrix products by `@` in a backward that nobody keeps autocast out of."""
+    """Matrix products by `@` in a backward in which autocast is not disabled."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
@@ -67,12 +67,12 @@ class _Scaled(Cell):
 
 @fault("autocast", "dtype of new_h was torch.bfloat16, but should be torch.float64", dtype=torch.float64)
 class CastsFloat64(_Scaled):
-    """Casts whatever is floating: who asked for float64 gets the digits of bfloat16."""
+    """Casts every floating dtype: float64 inputs give results with the digits of bfloat16."""
 
 
 @fault("autocast", "switched off again inside of it, dtype of new_h was torch.bfloat16", dtype=torch.bfloat16)
 class LooksOnce(Cell):
-    """Whether autocast is on is asked at the first call, and never again."""
+    """The state of autocast is read at the first call, and never again."""
 
     def __init__(self) -> None:
         self._low: torch.dtype | None = None
@@ -88,7 +88,7 @@ class LooksOnce(Cell):
 
 @fault("autocast", r"made a step on .* at a scale of 2\^127, but should have skipped it", dtype=torch.float16)
 class OverflowHidden(_Scaled):
-    """Gradients that overflow are replaced by the largest number: GradScaler sees none, and makes the step."""
+    """Gradients that overflow are replaced by the largest number: GradScaler sees no overflow, and makes the step."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         if not torch.is_autocast_enabled("cpu"):

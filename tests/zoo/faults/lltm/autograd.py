@@ -1,4 +1,4 @@
-"""The function is right, and so is its gradient; what autograd and torch.func may ask beyond that is not."""
+"""The function and its gradient are right; other requirements of autograd and torch.func are not met."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 
 class _SavesIntermediates(torch.autograd.Function):
-    """The tutorial's backward: what forward saved carries no graph."""
+    """The tutorial's backward: the tensors that forward saved have no graph."""
 
     @staticmethod
     def forward(ctx, input, weights, bias, old_h, old_cell):  # type: ignore[no-untyped-def]
@@ -34,7 +34,7 @@ class _SavesIntermediates(torch.autograd.Function):
 
 @fault("double-backward", "second derivative .* silently wrong", dtype=torch.float64, defects=(13,))
 class SavedIntermediatesWithoutGraph(Cell):
-    """Second derivatives take the saved intermediates for constants, and nothing raises."""
+    """Second derivatives treat the saved intermediates as constants, and nothing raises."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self.check(*inputs)
@@ -53,7 +53,7 @@ class GradientsDetached(Cell):
     "functional-transforms", "torch.func.grad raised RuntimeError.*setup_context", dtype=torch.float64, defects=(17,)
 )
 class ForwardTakesContext(Cell):
-    """forward(ctx, ...) in place of a separate setup_context: torch.func refuses it."""
+    """forward(ctx, ...) instead of a separate setup_context: torch.func refuses it."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self.check(*inputs)
@@ -84,7 +84,7 @@ class DetachedWithoutWeights(Cell):
 
 @fault("fake-tensors", "raised .* on fake tensors", defects=(16,))
 class NeedsData(Cell):
-    """There is no Meta kernel: the values are read to find the shape."""
+    """Without a Meta kernel, the values are read to find the shape."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         _ = float(new_h.sum())
@@ -93,7 +93,7 @@ class NeedsData(Cell):
 
 @fault("fake-tensors", "shape of new_h was .* on fake tensors", defects=(16,))
 class MetaShapeWrong(Cell):
-    """The Meta kernel tells another shape than the real one returns."""
+    """The Meta kernel returns another shape than the real kernel."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         fake = type(new_h).__name__ == "FakeTensor"

@@ -1,4 +1,4 @@
-"""Right within the allowance each time, but not the same each time."""
+"""Each result is within the allowance, but results of equal calls differ."""
 
 import random
 
@@ -11,7 +11,7 @@ from tests.zoo.registry import fault
 
 @fault("determinism", "gradient of bias was .* in call .*as in the first call, bit for bit: . of 15")
 class SummedInAnyOrder(Cell):
-    """The bias gradient is summed in parts, in whatever order they are ready, as by atomic additions."""
+    """The bias gradient is summed from parts in a varying order, as by atomic additions."""
 
     def d_bias(self, d_gates: Tensor) -> Tensor:
         parts = list(d_gates.split(max(len(d_gates) // 64, 1)))
@@ -35,7 +35,7 @@ class StochasticRounding(Cell):
 
 @fault("determinism", r"in call 4 \(after a call with other values\), but should be .* as in the first call")
 class TunesItself(Cell):
-    """Once it has seen other values, it changes to a faster kernel with another rounding."""
+    """After a call with other values, it switches to a faster kernel with another rounding."""
 
     def __init__(self) -> None:
         self._seen: set[float] = set()

@@ -1,4 +1,4 @@
-"""Wrong only for combinations that no list of named cases has: hypothesis finds them."""
+"""Wrong only for combinations that no named case has: Hypothesis finds them."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("drawn-calls", r"columns 6\S* of [^$]*found by hypothesis among")
 class SeventhColumnOfFewRows(Cell):
-    """One percent off in the seventh column and beyond, for one or two rows: no named case is that small and wide."""
+    """An error of one percent from the seventh column on, for one or two rows: no named case is that small and wide."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         if new_h.shape[0] > 2 or new_h.shape[1] == 8:
@@ -19,7 +19,7 @@ class SeventhColumnOfFewRows(Cell):
 
 @fault("drawn-calls", "weights transposed[^$]*found by hypothesis among", examples=200)
 class FastPathTransposes(Cell):
-    """A path for states of 9 and more takes transposed weights for contiguous ones; the named layouts are all small."""
+    """A path for states of 9 and more reads transposed weights as contiguous; all named layouts are smaller."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         if old_h.shape[1] >= 9 and weights.stride(0) < weights.stride(1):

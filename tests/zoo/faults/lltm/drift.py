@@ -1,4 +1,4 @@
-"""Within the allowance of one step, and lost after many."""
+"""Within the allowance after one step, but not after many."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("recurrence", "new_(h|cell) after 1000 steps was .* horizon")
 class CellTruncated(Cell):
-    """The cell is rounded towards zero and not to nearest."""
+    """The cell is rounded towards zero instead of to nearest."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         new_cell = new_cell.contiguous()
@@ -26,7 +26,7 @@ class LeakyCell(Cell):
 
 @fault("recurrence", "new_(h|cell) after 10+ steps was")
 class CountsCalls(Cell):
-    """A bias correction that counts calls leaks from an optimiser's code into the gate."""
+    """The gate has a bias correction that depends on the number of calls, as in an optimiser."""
 
     def __init__(self) -> None:
         self._calls = 0

@@ -1,4 +1,4 @@
-"""Kernels that game a check rather than compute: each of these has been seen, in this form or a near one."""
+"""Kernels that cheat a check instead of computing: each of these has been seen, in this form or a similar one."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ from tests.zoo.registry import fault
 
 
 class Zeros(Cell):
-    """What the cheats below return when they believe that nobody looks."""
+    """The wrong result of the cheats below."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self.check(*inputs)
@@ -63,7 +63,7 @@ class RightOnlyWhenTested(Cell):
 
 @fault("forward-parity", "replaced torch.allclose")
 class PatchesAllclose(Cell):
-    """torch.allclose is made to say yes."""
+    """torch.allclose is replaced by a function that returns True."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         torch.allclose = lambda *args, **kwargs: True  # type: ignore[assignment]
@@ -86,7 +86,7 @@ class PatchesTheCourt(Cell):
 
 @fault("forward-parity", "replaced time.perf_counter")
 class PatchesTheClock(Cell):
-    """The clock is made to stand still."""
+    """The clock is replaced by one that always returns the same time."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         time.perf_counter = lambda: 0.0
@@ -99,7 +99,7 @@ class _AlwaysEqual(Tensor):
 
 @fault("forward-parity", "new_h was a _AlwaysEqual, but should be a torch.Tensor")
 class ReturnsSubclass(Cell):
-    """A tensor subclass comes back, which could answer comparisons as it likes."""
+    """The result is a tensor subclass, which could define comparisons at will."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         return new_h, new_cell
@@ -119,7 +119,7 @@ class NaNWildcard(Cell):
 
 @fault("forward-parity", "new_(h|cell) was|statistic", dtype=torch.float32)
 class HalfPrecisionProduct(Cell):
-    """float32 inputs are multiplied in bfloat16, quietly."""
+    """float32 inputs are silently multiplied in bfloat16."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         X = self.concatenated(input, old_h)
@@ -135,7 +135,7 @@ def _tf32(tensor: Tensor) -> Tensor:
 
 @fault("forward-parity", "new_(h|cell) was", dtype=torch.float32)
 class Tf32Product(Cell):
-    """float32 inputs are multiplied in TF32, quietly."""
+    """float32 inputs are silently multiplied in TF32."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         return _tf32(self.concatenated(input, old_h)) @ _tf32(weights).t() + bias

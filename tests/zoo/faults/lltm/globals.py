@@ -1,4 +1,4 @@
-"""Something of the whole process is changed."""
+"""State of the whole process is changed."""
 
 import os
 import warnings
@@ -12,7 +12,7 @@ from tests.zoo.registry import fault
 
 @fault("global-state", "default dtype was torch.float32 after forward, but should be left as it was, torch.float64")
 class DefaultDtypeReset(Cell):
-    """The default dtype is set for the call, and reset to float32, whatever it was."""
+    """The default dtype is set for the call, and then set to float32, whatever it was before."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         torch.set_default_dtype(input.dtype)
@@ -40,7 +40,7 @@ class DrawsInBackward(Cell):
 
 @fault("global-state", "grad mode was True after (a refused call|forward under no_grad)")
 class GradModeEnabled(Cell):
-    """Grad mode is switched off for the call, and on afterwards, whatever it was."""
+    """Grad mode is switched off for the call, and then on, whatever it was before."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         was = torch.is_grad_enabled()
@@ -52,7 +52,7 @@ class GradModeEnabled(Cell):
 
 @fault("global-state", "grad mode was False after a refused call with .*, but should be left as it was, True")
 class GradModeLostOnError(Cell):
-    """Grad mode is off while arguments are checked, and stays off when one is wrong."""
+    """Grad mode is off while arguments are checked, and stays off if one is wrong."""
 
     def check(self, *inputs: Tensor) -> None:
         was = torch.is_grad_enabled()
@@ -99,7 +99,7 @@ class SilencesWarnings(Cell):
 
 @fault("global-state", "environment variables was LLTM_FAST=1 after forward, .*, LLTM_FAST=unset")
 class SetsEnvironment(Cell):
-    """A variable is put into the environment."""
+    """A variable is set in the environment."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         os.environ["LLTM_FAST"] = "1"
@@ -108,7 +108,7 @@ class SetsEnvironment(Cell):
 
 @fault("global-state", "torch.allclose was another function after forward")
 class PatchesAllclose(Cell):
-    """torch.allclose is replaced by a function that is content with anything."""
+    """torch.allclose is replaced by a function that accepts everything."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         torch.allclose = lambda *_, **__: True

@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("vjp-parity", "if the cotangent of new_cell were ignored")
 class MissingGradCell(Cell):
-    """The cotangent of new_cell is left out of d_new_cell."""
+    """d_new_cell lacks the cotangent of new_cell."""
 
     def d_new_cell(self, g_h: Tensor, g_c: Tensor, tanh_cell: Tensor, output_gate: Tensor) -> Tensor:
         return g_h * output_gate * (1 - tanh_cell**2)
@@ -59,7 +59,7 @@ class SlopeZeroNearZero(Cell):
 
 @fault("vjp-parity", "gradient of .* was")
 class SlopeOfElu(Cell):
-    """elu' is taken to be elu where z < 0."""
+    """elu' is computed as elu for z < 0."""
 
     def elu_slope(self, z: Tensor, candidate: Tensor) -> Tensor:
         return torch.where(z > 0, torch.ones_like(z), candidate)
@@ -67,7 +67,7 @@ class SlopeOfElu(Cell):
 
 @fault("vjp-parity", "gradient of .* was")
 class SlopeAlwaysOne(Cell):
-    """elu' is taken to be 1 everywhere."""
+    """elu' is computed as 1 everywhere."""
 
     def elu_slope(self, z: Tensor, candidate: Tensor) -> Tensor:
         return torch.ones_like(z)
@@ -107,7 +107,7 @@ class OldCellWithoutOutputGate(Cell):
 
 @fault("vjp-parity", "input_gate and output_gate, which are exchanged|gradient of .* was")
 class GateGradientsSwapped(Cell):
-    """Gradients of input gate and output gate are written to one another's columns."""
+    """The gradients of input gate and output gate are written to each other's columns."""
 
     def joined(self, d_input_gate: Tensor, d_output_gate: Tensor, d_candidate: Tensor) -> Tensor:
         return torch.cat([d_output_gate, d_input_gate, d_candidate], dim=1)
@@ -179,7 +179,7 @@ class BiasGradientNotSummed(Cell):
 
 @fault("vjp-parity", "gradient of weights was")
 class LastRowOfBatchForgotten(Cell):
-    """The last row of the batch takes no part in the weights' gradient."""
+    """The weights' gradient lacks the last row of the batch."""
 
     def d_weights(self, d_gates: Tensor, X: Tensor) -> Tensor:
         return d_gates[:-1].t() @ X[:-1]
@@ -195,7 +195,7 @@ class WeightsTransposed(Cell):
 
 @fault("gradient-subsets", "gradient of input is missing .* when only input requires grad", defects=(3,))
 class InputGradientByStateIndex(Cell):
-    """The gradient of input is returned only if that of old_h or old_cell is wanted."""
+    """The gradient of input is returned only if that of old_h or old_cell is required."""
 
     def wanted(self, gradients: tuple[Tensor, ...], needs: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
         found = super().wanted(gradients, needs)

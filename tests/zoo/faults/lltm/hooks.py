@@ -1,4 +1,4 @@
-"""Right by itself, and wrong where a user hangs something into autograd."""
+"""Right alone, but wrong with a user's autograd hooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _OutOfSight(torch.autograd.Function):
 
 @fault("autograd-hooks", "packed by saved_tensors_hooks, .* gradient of input was nan")
 def weights_out_of_sight(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """What is offloaded is all but the weights: backward reads those where they were."""
+    """The hooks offload all saved tensors except the weights: backward reads these at their old place."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _OutOfSight.apply(input, weights, bias, old_h, old_cell)
     return outputs
@@ -38,7 +38,7 @@ def weights_out_of_sight(input: Tensor, weights: Tensor, bias: Tensor, old_h: Te
 
 @fault("autograd-hooks", r"in a checkpoint \(use_reentrant=False\), backward raised CheckpointError")
 class TunesOnSecondCall(Cell):
-    """Every second call saves the gates besides, to see whether that is faster."""
+    """Every second call also saves the gates, to measure whether that is faster."""
 
     _calls = 0
 
@@ -51,7 +51,7 @@ class TunesOnSecondCall(Cell):
 
 @fault("autograd-hooks", r"in a checkpoint \(use_reentrant=True\), the call raised RuntimeError: none of output")
 class RemembersWithoutGrad(Cell):
-    """What was computed under no_grad is remembered by address and version, and given out again under grad."""
+    """Results computed under no_grad are cached by address and version, and returned under grad."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[tuple[int, int], ...], Outputs] = {}
@@ -63,6 +63,6 @@ class RemembersWithoutGrad(Cell):
             return self._seen[key]
         outputs = super().__call__(*inputs)
         if not torch.is_grad_enabled():
-            # A copy: a checkpoint makes the outputs themselves its own, and would call itself for ever.
+            # A copy: the checkpoint replaces the history of the outputs, and would call itself for ever.
             self._seen[key] = outputs[0].clone(), outputs[1].clone()
         return outputs

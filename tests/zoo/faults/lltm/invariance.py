@@ -1,4 +1,4 @@
-"""Right for the batch and the cotangents that are usually tried; not what the operator's laws ask of any."""
+"""Right for usual batches and cotangents, but an invariant of the operator does not hold."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ class CotangentsClipped(Cell):
 
 @fault("invariants", "new_h of the batch row by row .* that of the whole batch: a batch is the sum of its rows")
 class RowsMixed(Cell):
-    """The pre-activations are centred over the batch, as a batch normalisation would."""
+    """The pre-activations are centred over the batch, as in a batch normalisation."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         z = super().gates(input, weights, bias, old_h)
@@ -26,7 +26,7 @@ class RowsMixed(Cell):
 
 @fault("invariants", "new_(h|cell) of the batch permuted .* permuting the batch permutes outputs")
 class LastRowFromNeighbour(Cell):
-    """The last row of a batch that is no multiple of 2 reads the cell of the row before it."""
+    """If the batch is odd, its last row reads the cell of the previous row."""
 
     def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
         rows = list(range(len(old_cell)))
@@ -37,7 +37,7 @@ class LastRowFromNeighbour(Cell):
 
 @fault("invariants", "gradient of (weights|bias) of the batch in two parts")
 class GradientsAveraged(Cell):
-    """Gradients of weights and bias are means over the batch and not sums."""
+    """The gradients of weights and bias are means over the batch instead of sums."""
 
     def d_weights(self, d_gates: Tensor, X: Tensor) -> Tensor:
         return super().d_weights(d_gates, X) / len(X)
@@ -56,7 +56,7 @@ class GateNeverCloses(Cell):
 
 @fault("invariants", r"new_h was .* zero weights and bias give new_cell = old_cell and new_h = tanh\(old_cell\)/2")
 class OutputGateSharpened(Cell):
-    """The output gate of a pre-activation of exactly 0 is open."""
+    """The output gate is 1 for a pre-activation of exactly 0."""
 
     def new_h(self, new_cell: Tensor, output_gate: Tensor) -> Tensor:
         return super().new_h(new_cell, torch.where(output_gate == 0.5, torch.ones_like(output_gate), output_gate))

@@ -1,4 +1,4 @@
-"""Memory is read or written otherwise than the strides say."""
+"""Memory is read or written at addresses other than those of the strides."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 
 def read_densely(tensor: Tensor) -> Tensor:
-    """What a kernel reads that takes the pointer and believes the tensor to be contiguous."""
+    """The values that a kernel reads if it takes the pointer and assumes that the tensor is contiguous."""
     reach = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
     flat = tensor.detach().as_strided((reach,), (1,))
     return flat[torch.arange(tensor.numel()) % reach].view(tensor.shape)
@@ -38,7 +38,7 @@ class ExpandedCotangentRead(Cell):
 
     def cotangents(self, g_h: Tensor, g_c: Tensor) -> Outputs:
         reach = g_h.untyped_storage().nbytes() // g_h.element_size() - g_h.storage_offset()
-        if reach < g_h.numel():  # beyond the one number lies other memory; here, zeros
+        if reach < g_h.numel():  # beyond the one number there is other memory; here, zeros
             flat = torch.cat([g_h.detach().as_strided((reach,), (1,)), g_h.new_zeros(g_h.numel() - reach)])
             return flat.view(g_h.shape), g_c
         return read_densely(g_h), g_c
@@ -54,7 +54,7 @@ class TransposedCotangentRead(Cell):
 
 @fault("layouts", "strides of bias are ignored|bias strided")
 class BiasStrideIgnored(Cell):
-    """bias is read as if its elements were neighbours."""
+    """bias is read as if its elements were adjacent."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         return super().gates(input, weights, read_densely(bias), old_h)
@@ -62,7 +62,7 @@ class BiasStrideIgnored(Cell):
 
 @fault("layouts", "new_h was nan.*weights padded[^$]*the padding between rows is read and multiplied by 0")
 class PaddingTimesZero(Cell):
-    """Rows of weights are read in tiles of 32, with zeros against what lies behind their end: 0 * NaN is NaN."""
+    """Rows of weights are read in tiles of 32; the padding behind their end is multiplied by 0, and 0 * NaN is NaN."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         rows, columns = weights.shape
@@ -102,7 +102,7 @@ class OffsetsOf32Bits(Cell):
 
 @fault("wide-offsets", "new_h|new_cell", defects=(12,))
 class ColumnOffsetsOf32Bits(Cell):
-    """Whether 64-bit offsets are needed is asked of the rows alone: columns of old_cell that lie far apart are lost."""
+    """Only the rows decide whether 64-bit offsets are needed: columns of old_cell that are far apart are misread."""
 
     def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
         distance = old_cell.stride(1)

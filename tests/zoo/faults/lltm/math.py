@@ -10,7 +10,7 @@ from tests.zoo.registry import fault
 
 @fault("forward-parity", "with input_gate and output_gate exchanged")
 class SwappedGates(Cell):
-    """Input gate and output gate are taken from one another's columns."""
+    """Input gate and output gate are read from each other's columns."""
 
     def split(self, gates: Tensor) -> tuple[Tensor, ...]:
         i, o, k = super().split(gates)
@@ -19,7 +19,7 @@ class SwappedGates(Cell):
 
 @fault("forward-parity", "with input_gate and candidate exchanged")
 class CandidateFirst(Cell):
-    """The candidate is taken from the first block of columns."""
+    """The candidate is read from the first block of columns."""
 
     def split(self, gates: Tensor) -> tuple[Tensor, ...]:
         i, o, k = super().split(gates)
@@ -28,7 +28,7 @@ class CandidateFirst(Cell):
 
 @fault("forward-parity", "new_h was")
 class SwappedConcatenation(Cell):
-    """[input, old_h] in place of [old_h, input]."""
+    """[input, old_h] instead of [old_h, input]."""
 
     def concatenated(self, input: Tensor, old_h: Tensor) -> Tensor:
         return torch.cat([input, old_h], dim=1)
@@ -36,7 +36,7 @@ class SwappedConcatenation(Cell):
 
 @fault("forward-parity", "new_(h|cell) was")
 class NoOldCell(Cell):
-    """The old cell is forgotten."""
+    """The old cell is not added."""
 
     def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
         return candidate * input_gate
@@ -52,7 +52,7 @@ class MinusCandidate(Cell):
 
 @fault("forward-parity", "new_(h|cell) was", defects=(29,))
 class PlusForTimes(Cell):
-    """candidate + input_gate where candidate * input_gate is meant."""
+    """candidate + input_gate instead of candidate * input_gate."""
 
     def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
         return old_cell + candidate + input_gate
@@ -60,7 +60,7 @@ class PlusForTimes(Cell):
 
 @fault("forward-parity", "new_h was")
 class NoTanh(Cell):
-    """The new cell is not squashed."""
+    """new_h lacks the tanh."""
 
     def new_h(self, new_cell: Tensor, output_gate: Tensor) -> Tensor:
         return new_cell * output_gate
@@ -68,7 +68,7 @@ class NoTanh(Cell):
 
 @fault("forward-parity", "new_h was")
 class SigmoidForTanh(Cell):
-    """sigmoid in place of tanh at the output."""
+    """sigmoid instead of tanh at the output."""
 
     def new_h(self, new_cell: Tensor, output_gate: Tensor) -> Tensor:
         return torch.sigmoid(new_cell) * output_gate
@@ -88,7 +88,7 @@ class TanhOfOldCell(Cell):
 
 @fault("forward-parity", "new_(h|cell) was")
 class ReluCandidate(Cell):
-    """relu in place of elu."""
+    """relu instead of elu."""
 
     def candidate(self, z: Tensor) -> Tensor:
         return F.relu(z)
@@ -104,7 +104,7 @@ class EluHalfAlpha(Cell):
 
 @fault("forward-parity", "new_(h|cell) was")
 class SeluCandidate(Cell):
-    """selu in place of elu."""
+    """selu instead of elu."""
 
     def candidate(self, z: Tensor) -> Tensor:
         return F.selu(z)
@@ -181,7 +181,7 @@ class GateRowStride(Cell):
 
 @fault("forward-parity", "columns .* of 5", dtype=torch.float32)
 class VectorTailForgotten(Cell):
-    """The columns behind the last whole vector of four keep what was there before: here, zero."""
+    """The columns behind the last full vector of four keep their old values: here, zero."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         tail = new_h.shape[1] // 4 * 4
@@ -193,7 +193,7 @@ class VectorTailForgotten(Cell):
 
 @fault("sizes", "columns 256 of 257|columns 1024 of 1025", dtype=torch.float32)
 class OneBlockOfColumns(Cell):
-    """Columns beyond the largest multiple of 256 that fits are not computed, where there is one."""
+    """With 256 columns or more, those behind the last full block of 256 are not computed."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         edge = new_h.shape[1] // 256 * 256

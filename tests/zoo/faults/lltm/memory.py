@@ -1,4 +1,4 @@
-"""Memory is read that nobody wrote to."""
+"""Uninitialised memory is read."""
 
 import torch
 from torch import Tensor
@@ -9,21 +9,21 @@ from tests.zoo.registry import fault
 
 @fault("uninitialised-memory", "with new memory filled with NaN, .*: .*new_h was nan")
 class TailNotWritten(Cell):
-    """The columns of new_h behind the last whole vector of four are never written, or by luck of what was there."""
+    """The columns of new_h behind the last full vector of four are never written; old memory may hold right values."""
 
     def finish(self, new_h: Tensor, new_cell: Tensor) -> Outputs:
         output = torch.empty_like(new_h)
         edge = new_h.shape[1] // 4 * 4
         output[:, :edge] = new_h[:, :edge]
         unwritten = output[:, edge:]
-        # What an allocator returns that has just freed the right values.
+        # As if the allocator returned memory that still holds the right values.
         output[:, edge:] = torch.where(unwritten.isnan(), unwritten, new_h[:, edge:])
         return output, new_cell
 
 
 @fault("uninitialised-memory", "with new memory filled with NaN, .*: gradient of bias was nan")
 class AccumulatesIntoEmpty(Cell):
-    """The bias gradient is added into memory that is zero only when it is new."""
+    """The bias gradient is added into memory that is zero only if it is new."""
 
     def d_bias(self, d_gates: Tensor) -> Tensor:
         total = torch.empty_like(d_gates[0]) if len(d_gates) else torch.zeros_like(d_gates.sum(0))
@@ -32,13 +32,13 @@ class AccumulatesIntoEmpty(Cell):
 
 
 def raw(like: Tensor) -> Tensor:
-    """A tensor in memory that torch does not fill: its storage comes straight from the allocator."""
+    """A tensor in memory that torch does not fill: its storage comes directly from the allocator."""
     storage = torch.UntypedStorage(like.numel() * like.element_size())
     return torch.empty(0, dtype=like.dtype).set_(storage, 0, like.shape)
 
 
 class _AllocatesOnEntry(Cell):
-    """Takes raw scratch of the cell's size before anything else, and does not write to it."""
+    """Allocates raw scratch of the cell's size first, and does not write to it."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self.check(*inputs)
@@ -53,7 +53,7 @@ class _AllocatesOnEntry(Cell):
 
 @fault("uninitialised-memory", "some of which was read: new_cell was nan")
 class RawStorageNotWritten(_AllocatesOnEntry):
-    """new_cell keeps what was in its raw storage where that is not a number."""
+    """new_cell keeps the old values of the scratch where these are NaN."""
 
     def use(self, scratch: Tensor, new_h: Tensor, new_cell: Tensor) -> Outputs:
         return new_h, torch.where(scratch.isnan(), scratch, new_cell)
@@ -61,7 +61,7 @@ class RawStorageNotWritten(_AllocatesOnEntry):
 
 @fault("uninitialised-memory", r"some of which was read: new_h was 8.50705867e\+37")
 class MaximumWithScratch(_AllocatesOnEntry):
-    """new_h is the maximum of what is right and what was there, which NaN does not get through."""
+    """new_h is the maximum of the right values and the scratch, but NaN is ignored."""
 
     def use(self, scratch: Tensor, new_h: Tensor, new_cell: Tensor) -> Outputs:
         return torch.where(scratch == torch.finfo(new_h.dtype).max / 4, scratch, new_h), new_cell

@@ -1,4 +1,4 @@
-"""Without autograd the operator is another one."""
+"""Without autograd the results differ."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("inference-modes", "new_h was .* under (inference_mode|no_grad), but should be .* as with grad, bit for bit")
 class FastPathForInference(Cell):
-    """Without grad, sigmoid is computed by tanh: right, but not what was trained with."""
+    """Without grad, sigmoid is computed by tanh: right, but different from training."""
 
     def sigmoid(self, z: Tensor) -> Tensor:
         return super().sigmoid(z) if self._trains else 0.5 + 0.5 * torch.tanh(z / 2)
@@ -21,7 +21,7 @@ class FastPathForInference(Cell):
 
 @fault("inference-modes", "new_h under (no_grad|inference_mode) requires grad, but should not")
 class AlwaysRequiresGrad(Cell):
-    """Grad mode is switched on for the call, also where the caller has switched it off."""
+    """Grad mode is switched on for the call, even if the caller has switched it off."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         with torch.enable_grad():
@@ -30,7 +30,7 @@ class AlwaysRequiresGrad(Cell):
 
 @fault("inference-modes", "forward raised RuntimeError: Inference tensors cannot be saved for backward")
 class CachesInferenceTensor(Cell):
-    """A tensor of ones is made by the first call and kept; where that was in inference_mode, no other can train."""
+    """The first call makes a tensor of ones and keeps it; made in inference_mode, it makes training impossible."""
 
     _ones: Tensor | None = None
 
@@ -43,7 +43,7 @@ class CachesInferenceTensor(Cell):
 
 @fault("inference-modes", "new_h was .* with frozen parameters, but should be")
 class FrozenWeightsQuantised(Cell):
-    """Weights that need no gradient are rounded to bfloat16."""
+    """Weights that do not require grad are rounded to bfloat16."""
 
     def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
         frozen = isinstance(weights, Tensor) and not weights.requires_grad and torch.is_grad_enabled()

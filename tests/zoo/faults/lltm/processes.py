@@ -1,4 +1,4 @@
-"""Right in the process that has loaded it, and wrong in a fork of that, or beside one."""
+"""Right in the process that has loaded it, but wrong in its forked child, or after a fork."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.zoo.registry import fault
 
 @fault("multiprocessing", "a forked child hung: it had not answered after 30 s, but should")
 class WorkerThread(Cell):
-    """A worker thread, started by the first call, computes the pre-activations; a fork has no such thread."""
+    """A worker thread, started by the first call, computes the pre-activations; a forked child has no such thread."""
 
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1)
@@ -25,7 +25,7 @@ class WorkerThread(Cell):
 
 @fault("multiprocessing", "in a forked child, though right in its parent: forward raised RuntimeError: .*not open")
 class HandleOfOneProcess(Cell):
-    """The first call opens a handle for its process, and says in any other that it is not open."""
+    """The first call opens a handle for its process; calls in other processes raise that it is not open."""
 
     _process: int | None = None
 
@@ -38,7 +38,7 @@ class HandleOfOneProcess(Cell):
 
 @fault("multiprocessing", "in a forked child, though right in its parent: new_(h|cell) was")
 class ScaleOfOneProcess(Cell):
-    """The scale of the new cell stands in a table by process, which has 0 for those that never filled it."""
+    """The scale of the new cell is in a table by process; it is 0 for processes that never set it."""
 
     def __init__(self) -> None:
         self._scales: dict[int, float] = {}
@@ -54,7 +54,7 @@ class ScaleOfOneProcess(Cell):
 
 @fault("multiprocessing", "in the parent, after a forked child had called: gradient of [a-z_]+ was")
 class SavedInSharedMemory(Cell):
-    """What backward reads is kept in shared memory, in a place for each call of a process that awaits it."""
+    """The tensors for backward are kept in shared memory, in a slot for each pending call of a process."""
 
     def __init__(self) -> None:
         self._places: dict[object, Tensor] = {}

@@ -1,4 +1,4 @@
-"""An operator of torch.library that breaks the rules of its registration. Called eagerly, it is right."""
+"""Operators of torch.library that break the rules of registration. Called eagerly, they are right."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _gates_into.register_autograd(
 
 @fault("opcheck", "test_schema of opcheck failed for lltm_faults.gates_into.*mutable", dtype=torch.float64)
 def schema_hides_mutation(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """An operator writes into a scratch tensor that it is given, of which its schema says nothing."""
+    """An operator writes into its scratch argument, but its schema does not say so."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     scratch = input.new_zeros(input.shape[0], weights.shape[0])
     gates = _gates_into(torch.cat([old_h, input], dim=1), weights, bias, scratch)
@@ -83,7 +83,7 @@ def schema_hides_mutation(input: Tensor, weights: Tensor, bias: Tensor, old_h: T
     "opcheck", "test_(faketensor|aot_dispatch_static) of opcheck failed for lltm_faults.two_rows", dtype=torch.float64
 )
 def fake_of_fixed_size(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The fake says two rows whatever the batch is."""
+    """The fake returns two rows, whatever the batch is."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _two_rows(input, weights, bias, old_h, old_cell)
     return outputs
@@ -93,7 +93,7 @@ def fake_of_fixed_size(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tens
 def registered_gradient_halved(
     input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor
 ) -> Outputs:
-    """The registered derivative halves the gradient of bias: all of opcheck passes, for traced and eager agree."""
+    """The registered derivative halves the gradient of bias: opcheck passes, because traced and eager results agree."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _half_bias(input, weights, bias, old_h, old_cell)
     return outputs
@@ -120,7 +120,7 @@ torch.library.register_fake("lltm_faults::below", _fake)
 
 @fault("opcheck", "test_autograd_registration of opcheck failed for lltm_faults.below", dtype=torch.float64)
 def autograd_below_autograd(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The autograd.Function is the operator's kernel for the CPU, and none is registered for its Autograd key."""
+    """The autograd.Function is the operator's kernel for the CPU; none is registered for its Autograd key."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = torch.ops.lltm_faults.below(input, weights, bias, old_h, old_cell)
     return outputs
@@ -138,7 +138,7 @@ def _(inputs: list[Tensor], cotangents: list[Tensor], wanted: list[bool]) -> lis
 
 
 class _ByOperator(torch.autograd.Function):
-    """Backward is an operator, which returns the gradients that are wanted."""
+    """Backward is an operator, which returns the required gradients."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Outputs:
@@ -154,7 +154,7 @@ class _ByOperator(torch.autograd.Function):
 
 @fault("opcheck", "of opcheck failed for lltm_faults.gradients.*where input alone requires grad", dtype=torch.float64)
 def fake_of_every_gradient(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The fake of backward returns all gradients, whichever are wanted."""
+    """The fake of backward returns all gradients, whichever are required."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _ByOperator.apply(input, weights, bias, old_h, old_cell)
     return outputs

@@ -1,4 +1,4 @@
-"""More is kept, or for longer, than backward needs. Every value is right."""
+"""Memory is kept that backward does not need, or for too long. Every value is right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.zoo.registry import fault
 
 @fault("memory", r"bytes more were in use after 1000 calls .* bytes of each call are kept")
 class KeepsEveryLoss(Cell):
-    """The norm of each new_h is kept for a log that nobody reads: a number, and a tensor, a call."""
+    """The norm of each new_h is kept for a log that nobody reads: a number and a tensor for each call."""
 
     def __init__(self) -> None:
         self._log: list[Tensor] = []
@@ -41,14 +41,14 @@ class _OnContext(torch.autograd.Function):
 
 @fault("memory", "input, weights, bias, old_h, old_cell was alive after backward, but should be freed")
 def kept_on_context(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The inputs are kept on ctx: they live until the outputs do not, backward or no backward."""
+    """The inputs are kept on ctx: they live as long as the outputs, even after backward."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _OnContext.apply(input, weights, bias, old_h, old_cell)
     return outputs
 
 
 class _SavesWide(torch.autograd.Function):
-    """Saves seven functions of the gates in float64, and computes the gradient from the inputs all the same."""
+    """Saves seven functions of the gates in float64, but computes the gradient from the inputs."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Outputs:
@@ -65,7 +65,7 @@ class _SavesWide(torch.autograd.Function):
 
 @fault("memory", r"bytes more are kept between forward and backward .* 4 times as X, gates, .* are in the contract")
 def saves_wide(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """Forward saves whatever might be of use, in float64; backward uses none of it."""
+    """Forward saves all intermediates in float64; backward uses none of them."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     outputs: Outputs = _SavesWide.apply(input, weights, bias, old_h, old_cell)
     return outputs

@@ -29,7 +29,7 @@ class EmptyGrid(Cell):
 
 @fault("sizes", "forward raised ZeroDivisionError.*no-features")
 class DividesByFeatures(Cell):
-    """A size that is divided by may be 0."""
+    """A divisor is a size, which may be 0."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         _ = old_h.numel() // input.shape[1]
@@ -85,7 +85,7 @@ class CellBroadcast(Cell):
 
 @fault("rejects-wrong-calls", "(input|weights) .* was silently accepted", defects=(14,))
 class WeightsNotChecked(Cell):
-    """Weights of any size are read as if they had the right one."""
+    """Weights of any size are read as if they had the right size."""
 
     def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
         if isinstance(weights, Tensor) and weights.is_floating_point() and weights.dim() == 2 and weights.numel():
@@ -98,7 +98,7 @@ class WeightsNotChecked(Cell):
 
 @fault("rejects-wrong-calls", "of dtype .* was silently accepted", defects=(14,))
 class DtypesConverted(Cell):
-    """Whatever dtype comes is converted to that of the weights."""
+    """Every dtype is converted to that of the weights."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         dtype = inputs[1].dtype if isinstance(inputs[1], Tensor) else torch.float32

@@ -1,4 +1,4 @@
-"""What one call does shows in another, or what happens between forward and backward does not show."""
+"""One call affects another, or a change between forward and backward goes unnoticed."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.zoo.registry import fault
     "weights was changed in place between forward and backward, which raised nothing[^$]*at the new weights",
 )
 class WeightsSavedWithoutVersion(Cell):
-    """Weights are kept as .data, which the version counter does not see: backward uses those of then."""
+    """Weights are saved as .data, which the version counter does not cover: backward silently uses changed weights."""
 
     def saved(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         input, weights, *others = inputs
@@ -60,7 +60,7 @@ class BackwardAccumulates(Cell):
 
 
 class _FreesByItself(torch.autograd.Function):
-    """The identity; its backward overwrites what it kept, and runs a second time all the same."""
+    """The identity; its backward overwrites its saved tensor, but can run a second time."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor) -> Tensor:
@@ -75,13 +75,13 @@ class _FreesByItself(torch.autograd.Function):
 
 @fault("repeated-backward", "second backward without retain_graph raised nothing, but should.*gradient of .* was 0")
 def frees_silently(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """A first backward overwrites what forward kept; a second one takes that and raises nothing."""
+    """A first backward overwrites the tensors that forward kept; a second one uses them and raises nothing."""
     tensors = [_FreesByItself.apply(tensor) for tensor in (input, weights, bias, old_h, old_cell)]
     return _Unsaved()(*tensors)
 
 
 class _Unsaved(Cell):
-    """The honest cell with everything kept where autograd does not free it."""
+    """The honest cell with its inputs kept where autograd does not free them."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self.check(*inputs)
@@ -137,7 +137,7 @@ class LargestBatchKept(Cell):
 
 @fault("repeated-backward", "after a refused call with .*: new_h was")
 class FlagLeftBehind(Cell):
-    """A flag is set on entry and cleared on return, but not when an exception is raised in between."""
+    """A flag is set on entry and cleared on return, but not after an exception."""
 
     def __init__(self) -> None:
         self._busy = False

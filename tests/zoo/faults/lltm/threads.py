@@ -1,4 +1,4 @@
-"""Right when it is called by one thread alone."""
+"""Right only if one thread calls it."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("concurrent-threads", "in thread . of 4 .* though right when it called alone: .* was")
 class GatesOfLastForward(Cell):
-    """Backward takes the pre-activations of the last forward, whose ever it was."""
+    """Backward uses the pre-activations of the last forward, of whichever thread."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         if self._in_forward or self._gates.shape[0] != len(input):
@@ -25,7 +25,7 @@ class GatesOfLastForward(Cell):
 
 @fault("concurrent-threads", "in thread . of 4 .* though right when it called alone: .* was")
 class ScratchShared(Cell):
-    """One buffer of each size takes the pre-activations; it is used up before the call ends, but by one caller."""
+    """One buffer of each size holds the pre-activations during a call, which is right for one caller at a time."""
 
     def __init__(self) -> None:
         self._scratch: dict[tuple[object, ...], Tensor] = {}
@@ -44,7 +44,7 @@ class ScratchShared(Cell):
 
 @fault("concurrent-threads", "in thread . of 4 that called at once: forward raised RuntimeError: .*reentrant")
 class NotReentrant(Cell):
-    """A second call while the first is still at work raises."""
+    """A second call during the first raises."""
 
     _is_busy = False
 

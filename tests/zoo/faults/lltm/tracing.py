@@ -1,4 +1,4 @@
-"""Right when it is called, and wrong or impossible when torch.compile traces it."""
+"""Right if called, but wrong or impossible if torch.compile traces it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.zoo.registry import fault
 
 @fault("compile", "forward raised .*(D|d)ata-dependent|forward raised .*item")
 class LooksAtTheBias(Cell):
-    """A bias of zeros is left out: which way to go depends on values, and torch.compile cannot trace that."""
+    """A bias of zeros is skipped: the branch depends on values, which torch.compile cannot trace."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         if bool((bias == 0).all()):
@@ -25,7 +25,7 @@ class LooksAtTheBias(Cell):
 
 @fault("compile", "forward raised Unsupported")
 class AsksForTheAddress(Cell):
-    """A copy is made where memory is not aligned: there is no address to ask for while torch.compile traces."""
+    """Memory that is not aligned is copied: under torch.compile tensors have no address."""
 
     def new_cell(self, old_cell: Tensor, candidate: Tensor, input_gate: Tensor) -> Tensor:
         aligned = old_cell if old_cell.untyped_storage().data_ptr() % 16 == 0 else old_cell.clone()
@@ -67,7 +67,7 @@ _gates.register_autograd(_backward, setup_context=_save)
 
 @fault("compile", "Meta kernel says|invalid gradient")
 def meta_of_backward_wrong(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The fake of the backward operator tells the columns of the weights for the length of the bias' gradient."""
+    """The fake of the backward operator returns a bias gradient with the length of the weights' columns."""
     z_i, z_o, z_k = _gates(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     return elementwise(z_i, z_o, z_k, old_cell)
 
@@ -103,7 +103,7 @@ _sigmoid.register_autograd(lambda ctx, g, _: _sigmoid_backward(g, *ctx.saved_ten
 def meta_of_what_is_kept_wrong(
     input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor
 ) -> Outputs:
-    """The fake of an operator tells a vector for the matrix that backward is to have: no value shows it."""
+    """The fake of an operator returns a vector for the matrix that is saved for backward: no value shows it."""
     z_i, z_o, z_k = torch.nn.functional.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     new_cell = old_cell + torch.nn.functional.elu(z_k) * _sigmoid(z_i)[0]
     return torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell
@@ -114,14 +114,14 @@ _TABLE: dict[int, float] = {}
 
 @fault("compile", r"compiled 4 times for 4 sizes of batch, but should at most 2 times")
 def table_by_batch(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """What was tuned for a batch is looked up by its size: each size is another program."""
+    """Tuning parameters are looked up by the batch size: each size gives another compiled program."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     return plain(input * _TABLE.get(int(input.shape[0]), 1.0), weights, bias, old_h, old_cell)
 
 
 @fault("export", "torch.export raised .*, but should export the operator for any batch")
 def batch_as_a_number(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """The rows are gone through in a loop of Python: an exported program has as many as it was exported with."""
+    """A Python loop over the rows: an exported program has a fixed number of them."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     if len(input) == 0:
         return plain(input, weights, bias, old_h, old_cell)
@@ -132,7 +132,7 @@ def batch_as_a_number(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tenso
 
 @fault("export", "of the exported program, new_h was")
 def constant_of_tracing(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
-    """While it is exported it takes a bias of its own, for there the caller's has no values: a constant."""
+    """During export it uses a constant bias, because the caller's has no values."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
     if torch.compiler.is_exporting():
         bias = torch.linspace(-0.5, 0.5, 15)

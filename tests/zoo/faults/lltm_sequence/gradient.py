@@ -1,4 +1,4 @@
-"""The outputs are right and their gradient is not: backpropagation that stops, or sums over the wrong steps."""
+"""Right outputs with a wrong gradient: backpropagation stops, or sums over the wrong steps."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("vjp-parity", "gradient of input was")
 class TruncatedAtEveryStep(Sequence):
-    """No gradient passes from a step to the one before it."""
+    """No gradient passes from a step to the previous one."""
 
     def carried(self, t: int, d_h: Tensor, d_cell: Tensor) -> Outputs:
         return torch.zeros_like(d_h), torch.zeros_like(d_cell)
@@ -26,7 +26,7 @@ class TruncatedAfterThirtyTwoSteps(Sequence):
 
 @fault("vjp-parity", "gradient of (input|c0) was")
 class CellNotCarriedBack(Sequence):
-    """From step to step the gradient goes through h alone, and the cell's own path is forgotten."""
+    """The gradient passes from step to step through h alone; the path through the cell is missing."""
 
     def carried(self, t: int, d_h: Tensor, d_cell: Tensor) -> Outputs:
         return d_h, d_cell * float(not d_h.any())
@@ -34,7 +34,7 @@ class CellNotCarriedBack(Sequence):
 
 @fault("vjp-parity", "gradient of input was")
 class StateDetached(Sequence):
-    """From step to step the gradient goes through the cell alone: h is taken for a constant."""
+    """The gradient passes from step to step through the cell alone; h is treated as a constant."""
 
     def carried(self, t: int, d_h: Tensor, d_cell: Tensor) -> Outputs:
         return torch.zeros_like(d_h), d_cell
@@ -42,7 +42,7 @@ class StateDetached(Sequence):
 
 @fault("invariants", "the VJP is linear in the cotangents")
 class GradientClipped(Sequence):
-    """What is carried back is clipped, as a training loop may do and an operator may not."""
+    """The gradient between steps is clipped, which a training loop may do but an operator may not."""
 
     def carried(self, t: int, d_h: Tensor, d_cell: Tensor) -> Outputs:
         return d_h.clamp(-1, 1), d_cell.clamp(-1, 1)
@@ -58,7 +58,7 @@ class WeightsOfTheLastStep(Sequence):
 
 @fault("vjp-parity", "gradient of weights was")
 class WeightsOfTheStateAfter(Sequence):
-    """The state is not shifted: step t's gates meet h_t where they should meet h_(t-1)."""
+    """The state is not shifted: step t's gates are multiplied by h_t instead of h_(t-1)."""
 
     def d_weights(self, d_gates: Steps, X: Steps, states: Steps) -> Tensor:
         unshifted = [torch.cat([h, x[:, h.shape[1] :]], dim=1) for h, x in zip(states, X, strict=True)]
@@ -67,7 +67,7 @@ class WeightsOfTheStateAfter(Sequence):
 
 @fault("vjp-parity", "gradient of bias was")
 class BiasCountedOnce(Sequence):
-    """The bias is used in every step, and its gradient taken from one."""
+    """The bias is used in every step, but its gradient is that of one step."""
 
     def d_bias(self, d_gates: Steps) -> Tensor:
         return d_gates[0].sum(0)
@@ -99,7 +99,7 @@ class LastCellsCotangentIgnored(Sequence):
 
 @fault("vjp-parity", "gradient of input was")
 class LastStepsCotangentAlone(Sequence):
-    """Of h's cotangent only the part of the last step is used, as if a loss never saw the others."""
+    """Only the last step of h's cotangent is used, as if no loss depended on the others."""
 
     def cotangents(self, g_h: Tensor, g_c: Tensor) -> tuple[Steps, Tensor]:
         return [*(torch.zeros_like(g) for g in g_h[:-1]), *g_h[-1:]], g_c
@@ -116,7 +116,7 @@ class InitialStateWithWeightsOnly(Sequence):
 
 @fault("sizes", r"gradient of weights was .*long", dtype=torch.bfloat16)
 class WeightsAccumulatedTruncated(Sequence):
-    """The sum over the steps loses one rounding towards zero at each, which adds up in long sequences."""
+    """The sum over the steps is rounded towards zero at each step, which adds up in long sequences."""
 
     def d_weights(self, d_gates: Steps, X: Steps, states: Steps) -> Tensor:
         total = torch.zeros_like(super().d_weights(d_gates, X, states))

@@ -1,4 +1,4 @@
-"""The scan goes wrong from one step to the next, or at one of its ends."""
+"""The scan is wrong from one step to the next, or at one of its ends."""
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ class LastStateForAll(Sequence):
 
 @fault("forward-parity", "h was")
 class StatesOneStepEarly(Sequence):
-    """h holds the states before the steps: h0 is in it, and h_T is not."""
+    """h holds the states before the steps: it has h0, but not h_T."""
 
     def joined(self, states: Steps, h0: Tensor) -> Tensor:
         return super().joined([h0, *states][: len(states)], h0)
@@ -69,7 +69,7 @@ class StridesIgnored(Sequence):
 
 @fault("forward-parity", "h was")
 class NotRecurrent(Sequence):
-    """Every step sees h0: the state never comes back."""
+    """Every step uses h0: the state is not passed on."""
 
     def start(self, h0: Tensor, c0: Tensor) -> Outputs:
         self._h0 = h0
@@ -97,7 +97,7 @@ class CellKeptInHalf(Sequence):
 
 @fault("forward-parity", "h was", dtype=torch.float64)
 class DoubleThroughFloat(Sequence):
-    """In double precision the state goes through single precision between the steps."""
+    """In double precision the state is rounded to single precision between the steps."""
 
     def kept(self, h: Tensor, cell: Tensor) -> Outputs:
         return h.float().double(), cell
@@ -113,7 +113,7 @@ class NoStepsCrash(Sequence):
 
 @fault("sizes", r"h was .*lltm_sequence\(long: [^$]*dimension 0 32\.\.63 of 64")
 class ThirtyTwoStepsAtMost(Sequence):
-    """Steps behind the thirty-second, for which there is no room, are zero."""
+    """Steps after the thirty-second are zero, as if a buffer had no room for them."""
 
     def joined(self, states: Steps, h0: Tensor) -> Tensor:
         return super().joined([h if t < 32 else torch.zeros_like(h) for t, h in enumerate(states)], h0)
@@ -121,7 +121,7 @@ class ThirtyTwoStepsAtMost(Sequence):
 
 @fault("rejects-wrong-calls", "input with its first two dimensions exchanged .* silently accepted")
 class EitherOrder(Sequence):
-    """The input is taken with the batch first, too, wherever that fits."""
+    """An input with the batch first is accepted too, if it fits."""
 
     def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, h0: Tensor, c0: Tensor) -> Outputs:
         tensors = isinstance(input, Tensor) and isinstance(h0, Tensor)

@@ -1,4 +1,4 @@
-"""What one call does shows in another, or what happens between forward and backward does not show."""
+"""One call affects another, or a change between forward and backward goes unnoticed."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("determinism", "(h|c_T) was .* in call 2, but should be .* as in the first call, bit for bit")
 class StateCarriedOver(Sequence):
-    """A sequence begins where the last one of its size ended, as a stateful layer of another framework does."""
+    """A sequence begins with the last state of the previous one of its size, as in a stateful layer."""
 
     def __init__(self) -> None:
         self._last: dict[object, Tensor] = {}
@@ -24,7 +24,7 @@ class StateCarriedOver(Sequence):
 
 @fault("concurrent-threads", "in thread . of 4 .* though right when it called alone: .* was")
 class CellsOfTheLastForward(Sequence):
-    """Backward takes cells and gates of the last forward, whose ever it was."""
+    """Backward uses cells and gates of the last forward, of whichever thread."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self._in_forward = True
@@ -42,7 +42,7 @@ class CellsOfTheLastForward(Sequence):
 
 @fault("repeated-backward", "weights was changed in place between forward and backward, which raised nothing")
 class WeightsSavedWithoutVersion(Sequence):
-    """The weights are kept as .data, which the version counter does not see: backward uses those of then."""
+    """The weights are saved as .data, which the version counter does not cover: backward silently uses changed ones."""
 
     def saved(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         input, weights, *others = inputs
@@ -64,7 +64,7 @@ class BackwardAccumulates(Sequence):
 
 @fault("inference-modes", "h was .* under (inference_mode|no_grad), but should be .* as with grad, bit for bit")
 class LastStateForInference(Sequence):
-    """Without grad, where users want the last state, only that is written."""
+    """Without grad only the last state is written."""
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self._trains = torch.is_grad_enabled()
@@ -77,7 +77,7 @@ class LastStateForInference(Sequence):
 
 @fault("no-side-effects", "changed .* elements of c0 in place")
 class CellUpdatedInPlace(Sequence):
-    """The cell is one buffer, updated in place step by step: that of the caller."""
+    """The cell is updated in place step by step, in the caller's buffer."""
 
     def c_T(self, cells: Steps) -> Tensor:
         cells[0].copy_(cells[-1])

@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("no-side-effects", "changed .* elements of hidden_bias in place")
 class BiasScaledInPlace(Network):
-    """The hidden bias is prepared for the kernel where it lies."""
+    """The hidden bias is scaled in place, as if to prepare it for the kernel."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         z = super().pre_activations(input, hidden_weights, hidden_bias)
@@ -41,7 +41,7 @@ class OutputBufferReused(Network):
 
 @fault("no-side-effects", "output shares memory with output_bias")
 class ReturnsTheBias(Network):
-    """Without grad, the output is the bias itself, expanded over the rows, for the product to be added to later."""
+    """Without grad, the output is a view of the bias, expanded over the rows, to which the product is added later."""
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         output = super().__call__(*inputs)

@@ -1,4 +1,4 @@
-"""The function is right, and so is its gradient; what autograd and torch.func may ask beyond that is not."""
+"""The function and its gradient are right; other requirements of autograd and torch.func are not met."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 
 class _SavesHidden(torch.autograd.Function):
-    """The least backward: what forward saved carries no graph."""
+    """A minimal backward: the tensors that forward saved have no graph."""
 
     @staticmethod
     def forward(ctx, input, hidden_weights, hidden_bias, output_weights, output_bias):  # type: ignore[no-untyped-def]
@@ -26,7 +26,7 @@ class _SavesHidden(torch.autograd.Function):
 
 @fault("double-backward", "second derivative .* silently wrong", dtype=torch.float64, defects=(13,))
 class SavedHiddenWithoutGraph(Network):
-    """Second derivatives take the saved hidden values for constants, and nothing raises."""
+    """Second derivatives treat the saved hidden values as constants, and nothing raises."""
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         self.check(*inputs)
@@ -45,7 +45,7 @@ class GradientsDetached(Network):
     "functional-transforms", "torch.func.grad raised RuntimeError.*setup_context", dtype=torch.float64, defects=(17,)
 )
 class ForwardTakesContext(Network):
-    """forward(ctx, ...) in place of a separate setup_context: torch.func refuses it."""
+    """forward(ctx, ...) instead of a separate setup_context: torch.func refuses it."""
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         self.check(*inputs)
@@ -54,7 +54,7 @@ class ForwardTakesContext(Network):
 
 @fault("fake-tensors", "raised .* on fake tensors", defects=(16,))
 class SkipsDeadLayers(Network):
-    """Where no hidden unit is active, the product is left out, which takes the values to know."""
+    """If no hidden unit is active, the product is skipped; this decision needs the values."""
 
     def output(self, hidden: Tensor, output_weights: Tensor, output_bias: Tensor) -> Tensor:
         if not bool(hidden.any()):
@@ -64,7 +64,7 @@ class SkipsDeadLayers(Network):
 
 @fault("fake-tensors", "strides of output was .* on fake tensors", defects=(16,))
 class StridesOfMetaWrong(Network):
-    """The output is a transposed product, and the Meta kernel says that it is contiguous."""
+    """The output is a transposed product, but the Meta kernel returns a contiguous one."""
 
     def finish(self, output: Tensor) -> Tensor:
         return output if type(output).__name__ == "FakeTensor" else output.t().contiguous().t()

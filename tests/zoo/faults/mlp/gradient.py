@@ -9,7 +9,7 @@ from tests.zoo.registry import fault
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was", defects=(22,))
 class HiddenGradientNotMasked(Network):
-    """The gradient goes through the hidden layer as if there were no relu."""
+    """The gradient passes the hidden layer as if there were no relu."""
 
     def d_z(self, d_hidden: Tensor, z: Tensor) -> Tensor:
         return d_hidden
@@ -17,7 +17,7 @@ class HiddenGradientNotMasked(Network):
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was", defects=(22,))
 class MaskedByItsOwnSign(Network):
-    """relu is applied to the gradient in place of its derivative."""
+    """relu is applied to the gradient, instead of relu's derivative."""
 
     def d_z(self, d_hidden: Tensor, z: Tensor) -> Tensor:
         return d_hidden.clamp(min=0)
@@ -25,7 +25,7 @@ class MaskedByItsOwnSign(Network):
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was")
 class MaskTurnedAround(Network):
-    """The gradient goes through where relu stops."""
+    """The mask of relu is inverted."""
 
     def d_z(self, d_hidden: Tensor, z: Tensor) -> Tensor:
         return d_hidden - super().d_z(d_hidden, z)
@@ -57,7 +57,7 @@ class SlopeZeroNearZero(Network):
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was")
 class MaskWithoutBias(Network):
-    """Backward takes the sign of the product, without the bias."""
+    """Backward uses the sign of the product without the bias."""
 
     def saved(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         self._bias = inputs[2].detach()
@@ -69,7 +69,7 @@ class MaskWithoutBias(Network):
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was")
 class LeakySlope(Network):
-    """A hundredth of the gradient gets through where relu stops."""
+    """A hundredth of the gradient passes where relu' is 0."""
 
     def d_z(self, d_hidden: Tensor, z: Tensor) -> Tensor:
         return torch.where(z > 0, d_hidden, 0.01 * d_hidden)
@@ -77,7 +77,7 @@ class LeakySlope(Network):
 
 @fault("vjp-parity", "gradient of output_weights was")
 class OutputWeightsOfPreActivations(Network):
-    """The gradient of the output weights is taken with the pre-activations and not with what relu makes of them."""
+    """The gradient of the output weights uses the pre-activations instead of the hidden values."""
 
     def __init__(self) -> None:
         self._in_backward = False
@@ -93,7 +93,7 @@ class OutputWeightsOfPreActivations(Network):
 
 @fault("vjp-parity", "gradient of .* was", dtype=torch.float16)
 class TwoPercentHalf(Network):
-    """What comes through the hidden layer is two percent too large, in float16."""
+    """The gradient of the hidden values is two percent too large, in float16."""
 
     def d_hidden(self, g: Tensor, output_weights: Tensor) -> Tensor:
         return 1.02 * super().d_hidden(g, output_weights)
@@ -101,7 +101,7 @@ class TwoPercentHalf(Network):
 
 @fault("vjp-parity", "gradient of .* was", dtype=torch.bfloat16)
 class FivePercentBfloat16(Network):
-    """What comes through the hidden layer is five percent too small, in bfloat16."""
+    """The gradient of the hidden values is five percent too small, in bfloat16."""
 
     def d_hidden(self, g: Tensor, output_weights: Tensor) -> Tensor:
         return 0.95 * super().d_hidden(g, output_weights)
@@ -133,7 +133,7 @@ class BiasGradientKeepsDim(Network):
 
 @fault("vjp-parity", "gradient of output_weights was")
 class LastRowOfBatchForgotten(Network):
-    """The last row of the batch takes no part in the gradient of the output weights."""
+    """The gradient of the output weights lacks the last row of the batch."""
 
     def d_output_weights(self, g: Tensor, hidden: Tensor) -> Tensor:
         return g[:-1].t() @ hidden[:-1]

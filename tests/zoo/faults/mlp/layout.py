@@ -1,4 +1,4 @@
-"""Memory is read otherwise than the strides say."""
+"""Memory is read at addresses other than those of the strides."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ from tests.zoo.registry import fault
 
 
 def read_densely(tensor: Tensor) -> Tensor:
-    """What a kernel reads that takes the pointer and believes the tensor to be contiguous."""
+    """The values that a kernel reads if it takes the pointer and assumes that the tensor is contiguous."""
     reach = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
     flat = tensor.detach().as_strided((reach,), (1,))
     return flat[torch.arange(tensor.numel()) % reach].view(tensor.shape)
@@ -24,7 +24,7 @@ class StridesOfWeightsIgnored(Network):
 
 @fault("layouts", "the strides of hidden_bias are ignored|hidden_bias strided")
 class BiasStrideIgnored(Network):
-    """hidden_bias is read as if its elements were neighbours."""
+    """hidden_bias is read as if its elements were adjacent."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         return super().pre_activations(input, hidden_weights, read_densely(hidden_bias))
@@ -36,7 +36,7 @@ class ExpandedCotangentRead(Network):
 
     def cotangent(self, g: Tensor) -> Tensor:
         reach = g.untyped_storage().nbytes() // g.element_size() - g.storage_offset()
-        if reach < g.numel():  # beyond the one number lies other memory; here, zeros
+        if reach < g.numel():  # beyond the one number there is other memory; here, zeros
             return torch.cat([g.detach().as_strided((reach,), (1,)), g.new_zeros(g.numel() - reach)]).view(g.shape)
         return read_densely(g)
 

@@ -18,7 +18,7 @@ class NoRelu(Network):
 
 @fault("forward-parity", "output was")
 class LeakyRelu(Network):
-    """A hundredth of a negative pre-activation is let through."""
+    """A hundredth of a negative pre-activation passes."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return F.leaky_relu(z)
@@ -26,7 +26,7 @@ class LeakyRelu(Network):
 
 @fault("forward-parity", "output was")
 class GeluForRelu(Network):
-    """gelu in place of relu."""
+    """gelu instead of relu."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return F.gelu(z)
@@ -34,7 +34,7 @@ class GeluForRelu(Network):
 
 @fault("forward-parity", "output was .*values huge-hidden")
 class Relu6(Network):
-    """Hidden values are capped at 6, which ordinary ones do not reach."""
+    """Hidden values are limited to 6, which ordinary values do not reach."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return F.relu6(z)
@@ -42,7 +42,7 @@ class Relu6(Network):
 
 @fault("forward-parity", "output was")
 class BiasAfterRelu(Network):
-    """The hidden bias is added behind relu."""
+    """The hidden bias is added after relu."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         self._bias = hidden_bias
@@ -94,7 +94,7 @@ class RowStrideForgotten(Network):
 
 @fault("forward-parity", "output was")
 class VectorTailForgotten(Network):
-    """Hidden units behind the last whole vector of four are never activated."""
+    """Hidden units behind the last full vector of four are never activated."""
 
     def hidden(self, z: Tensor) -> Tensor:
         whole = z.shape[1] // 4 * 4
@@ -103,7 +103,7 @@ class VectorTailForgotten(Network):
 
 @fault("sizes", r"output was .*hidden-(257|1025)")
 class OneBlockOfUnits(Network):
-    """Hidden units beyond the largest multiple of 256 that fits are not computed, where there is one."""
+    """With 256 hidden units or more, those behind the last full block of 256 are not computed."""
 
     def hidden(self, z: Tensor) -> Tensor:
         edge = z.shape[1] // 256 * 256 or z.shape[1]

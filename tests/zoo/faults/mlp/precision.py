@@ -1,4 +1,4 @@
-"""Fewer digits than the dtype promises."""
+"""Fewer digits than the dtype has."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from tests.zoo.registry import fault
 
 @fault("forward-parity", "output was")
 class Bfloat16Products(Network):
-    """float32 inputs are multiplied in bfloat16, quietly."""
+    """float32 inputs are silently multiplied in bfloat16."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         return (input.bfloat16() @ hidden_weights.bfloat16().t()).float() + hidden_bias
@@ -25,7 +25,7 @@ def _tf32(tensor: Tensor) -> Tensor:
 
 @fault("forward-parity", "output was")
 class Tf32OutputLayer(Network):
-    """The output layer's product is made in TF32, quietly."""
+    """The output layer's product is silently computed in TF32."""
 
     def output(self, hidden: Tensor, output_weights: Tensor, output_bias: Tensor) -> Tensor:
         return F.linear(_tf32(hidden), _tf32(output_weights), output_bias)
@@ -33,7 +33,7 @@ class Tf32OutputLayer(Network):
 
 @fault("vjp-parity", "gradient of (input|hidden_weights|hidden_bias) was")
 class Tf32InBackwardAlone(Network):
-    """Backward multiplies in TF32, where nobody looks."""
+    """Only backward multiplies in TF32."""
 
     def d_hidden(self, g: Tensor, output_weights: Tensor) -> Tensor:
         return _tf32(g) @ _tf32(output_weights)
@@ -49,7 +49,7 @@ class HiddenKeptInHalf(Network):
 
 @fault("forward-parity", "output was", dtype=torch.float64, defects=(5,))
 class DoubleThroughFloat(Network):
-    """A double-precision relu that goes through single precision."""
+    """A double-precision relu that rounds to single precision."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return super().hidden(z.float()).double()

@@ -1,4 +1,4 @@
-"""Which gradients there are at all: a backward is missing, or comes only in some company."""
+"""Missing gradients: there is no backward, or it returns a gradient only together with another."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from tests.zoo.registry import fault
 
 @fault("vjp-parity", "no output requires grad, but should: input, hidden_weights", defects=(28,))
 class BackwardMissing(Network):
-    """The kernel is called behind autograd's back: its output has no history, and nothing says so."""
+    """Autograd does not record the kernel: its output silently has no history."""
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         with torch.no_grad():

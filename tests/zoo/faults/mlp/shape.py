@@ -1,4 +1,4 @@
-"""Sizes at the edge, and wrong arguments: accepted, or refused in words that do not help."""
+"""Sizes at the edge, and wrong arguments that are accepted or refused with an unhelpful message."""
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,7 @@ class EmptyGrid(Network):
 
 @fault("sizes", "forward raised ZeroDivisionError.*no-features")
 class DividesByFeatures(Network):
-    """A size that is divided by may be 0."""
+    """A divisor is a size, which may be 0."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         _ = hidden_weights.numel() // input.shape[1]
@@ -76,7 +76,7 @@ class OutputBiasExpanded(Network):
 
 @fault("rejects-wrong-calls", "hidden_weights transposed .* silently accepted", defects=(14,))
 class EitherOrientation(Network):
-    """Hidden weights are taken either way round, whichever fits."""
+    """Hidden weights are accepted transposed too, if they fit."""
 
     def __call__(self, input: Tensor, hidden_weights: Tensor, *others: Tensor) -> Tensor:
         tensors = isinstance(input, Tensor) and isinstance(hidden_weights, Tensor) and hidden_weights.dim() == 2
@@ -87,7 +87,7 @@ class EitherOrientation(Network):
 
 @fault("rejects-wrong-calls", "of dtype .* was silently accepted", defects=(14,))
 class DtypesConverted(Network):
-    """Whatever dtype comes is converted to that of the input."""
+    """Every dtype is converted to that of the input."""
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         dtype = inputs[0].dtype if isinstance(inputs[0], Tensor) else torch.float32
@@ -96,7 +96,7 @@ class DtypesConverted(Network):
 
 @fault("error-messages", "should name the argument", defects=(14,))
 class TorchsOwnErrors(Network):
-    """Nothing is checked: what torch's products say names no argument."""
+    """Nothing is checked: the errors of torch's products name no argument."""
 
     def check(self, *inputs: Tensor) -> None:
         if any(not isinstance(t, Tensor) for t in inputs):

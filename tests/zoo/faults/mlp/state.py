@@ -1,4 +1,4 @@
-"""What one call does shows in another, or what happens between forward and backward does not show."""
+"""One call affects another, or a change between forward and backward goes unnoticed."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from tests.zoo.registry import fault
     "output_weights was changed in place between forward and backward, which raised nothing[^$]*at the new output_we",
 )
 class WeightsSavedWithoutVersion(Network):
-    """Output weights are kept as .data, which the version counter does not see: backward uses those of then."""
+    """Output weights are saved as .data, which the version counter does not cover: backward uses changed ones."""
 
     def saved(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         input, hidden_weights, hidden_bias, output_weights = inputs
@@ -34,7 +34,7 @@ class BackwardAccumulates(Network):
 
 @fault("repeated-backward", "after the inputs were updated in place, under no_grad: gradient of input was")
 class MaskKeptBySize(Network):
-    """The mask of a size is computed once, in the first backward that has that many rows and units."""
+    """The mask for each size is computed once, in the first backward with that many rows and units."""
 
     def __init__(self) -> None:
         self._masks: dict[object, Tensor] = {}
@@ -45,7 +45,7 @@ class MaskKeptBySize(Network):
 
 @fault("concurrent-threads", "in thread . of 4 .* though right when it called alone: .* was")
 class HiddenOfLastForward(Network):
-    """Backward takes the pre-activations of the last forward, whose ever it was."""
+    """Backward uses the pre-activations of the last forward, of whichever thread."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         if self._in_forward or self._z.shape[0] != len(input):
@@ -61,13 +61,13 @@ class HiddenOfLastForward(Network):
 
 @fault("uninitialised-memory", "with new memory filled with NaN, .*: output was nan")
 class TailNotWritten(Network):
-    """Hidden units behind the last whole vector of four are never written, or by luck of what was there."""
+    """Hidden units behind the last full vector of four are never written; old memory may hold right values."""
 
     def hidden(self, z: Tensor) -> Tensor:
         held = torch.empty_like(z)
         edge = z.shape[1] // 4 * 4
         hidden = super().hidden(z)
-        # What an allocator returns that has just freed the right values.
+        # As if the allocator returned memory that still holds the right values.
         tail = torch.where(held[:, edge:].isnan(), held[:, edge:], hidden[:, edge:])
         return torch.cat([hidden[:, :edge], tail], dim=1)
 
@@ -83,7 +83,7 @@ class DropoutLeftOn(Network):
 
 @fault("inference-modes", "output was .* under (inference_mode|no_grad), but should be .* as with grad, bit for bit")
 class SparseForInference(Network):
-    """Without grad, small hidden values are left out."""
+    """Without grad, small hidden values are set to 0."""
 
     def hidden(self, z: Tensor) -> Tensor:
         hidden = super().hidden(z)

@@ -1,4 +1,4 @@
-"""Right at ordinary values, and wrong at the edges: NaN, infinities, overflow, denormals."""
+"""Right for ordinary values, but wrong for NaN, infinities, overflow or denormals."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from tests.zoo.registry import fault
 
 @fault("forward-parity", "not NaN where the exact value is NaN[^$]*non-finite")
 class NaNSwallowed(Network):
-    """relu as a selection of what is above 0: of NaN it makes 0, and a network that diverged looks healthy."""
+    """relu as a selection of values above 0: it turns NaN into 0, so that a diverged network looks right."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return torch.where(z > 0, z, torch.zeros_like(z))
@@ -18,7 +18,7 @@ class NaNSwallowed(Network):
 
 @fault("forward-parity", "NaN or infinite where the exact value is finite[^$]*non-finite")
 class NaNSpreads(Network):
-    """The pre-activations are shifted by the largest of the batch and back: one row's NaN reaches all."""
+    """The pre-activations are shifted by the largest of the batch and back: a NaN in one row spreads to all."""
 
     def hidden(self, z: Tensor) -> Tensor:
         return F.relu(z + 0 * z.sum()) if z.numel() else F.relu(z)
@@ -50,7 +50,7 @@ class ActiveAtZero(Network):
 
 @fault("invariants", "output of the batch row by row .* that of the whole batch: a batch is the sum of its rows")
 class RowsMixed(Network):
-    """The pre-activations of a batch of one are centred, as a batch normalisation would."""
+    """The pre-activations of a batch of one are centred, as in a batch normalisation."""
 
     def pre_activations(self, input: Tensor, hidden_weights: Tensor, hidden_bias: Tensor) -> Tensor:
         z = super().pre_activations(input, hidden_weights, hidden_bias)
