@@ -43,7 +43,7 @@ def _sharded(named: Sequence[Named]) -> bool:
 
 
 def _require_compatible(first: str, one: Report, second: str, other: Report, any_cpu: bool) -> None:
-    """The same machine and suite; and where one is a shard, both are shards of the same run."""
+    """Raise UsageError unless machine and suite are the same and, for shards, the run too."""
     for fact in SAME:
         was, now = one.environment.get(fact), other.environment.get(fact)
         if was != now and not (any_cpu and fact == "cpu"):

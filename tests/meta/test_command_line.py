@@ -179,7 +179,8 @@ def test_show_draws_merges_and_tells_what_failed(python: Run, judged: tuple[Repo
     whole, good, merged = (tmp_path / name for name in ("whole.json", "good.json", "merged.json"))
     report = judged[0]
     report.write(whole)
-    Report(report.environment, True, tuple(cell for cell in report.cells if cell.verdict == PASS)).write(good)
+    passed = tuple(cell for cell in report.cells if cell.verdict == PASS)
+    Report(report.environment, True, passed, suite=report.suite).write(good)
 
     run = python("-m", "harness", "show", whole, good, "-o", merged)
     assert (run.returncode, run.stderr) == (1, "")

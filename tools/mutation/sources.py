@@ -14,7 +14,7 @@ from harness import discovery
 from harness.building import build
 from tools.mutation.operators import Mutant, mutants, sample
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 BACKENDS = ROOT / "backends"
 OPERATOR = "lltm"
 SEED = 20240607

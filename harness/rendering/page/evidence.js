@@ -93,7 +93,7 @@ function again(cell, reproducer, folded) {
   const command = "pytest tests/conformance/test_properties.py::test_" + cell.property.replaceAll("-", "_") + " --operator " + quoted(cell.operator) + " " + who
     + " --device " + quoted(cell.device) + " --dtype " + quoted(cell.dtype);
   const commit = payload.commit ? " at commit " + payload.commit.split(/\s/).pop().slice(0, 12) : "";
-  const path = spec || !known ? " Replace the path of the candidate's file by its path on your machine." : "";
+  const path = spec || !known ? " Adapt the path of the candidate's file to your machine." : "";
   const alone = typeof reproducer === "string";
   return el("details", { class: "again", open: !folded },
     el("summary", {}, alone ? "Reproduce it" : "Judge it again"),
