@@ -25,7 +25,12 @@ def main(arguments: Sequence[str]) -> int:
     parsing.add_output(parser, "where the report goes", Path("reports/compute-sanitizer.json"))
     given = parser.parse_args(arguments)
     refuse_other_files("--output", given.output)
-    report = compute_sanitizer.run(selection_options.read(given), given.tool or compute_sanitizer.TOOLS, given.jobs)
+    report = compute_sanitizer.run(
+        selection_options.read(given),
+        given.tool or compute_sanitizer.TOOLS,
+        given.jobs,
+        keep=lambda so_far: so_far.write(given.output),
+    )
     report.write(given.output)
     tables.print_report(report, tables.console(sys.stdout))
     print(f"\nreport: {given.output}")

@@ -12,8 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 
 import torch
@@ -46,6 +46,8 @@ _NO_FINDING = re.compile(
 _PLACE = re.compile(
     r"(?:\bat |Frame: ?)(?P<kernel>\S.*?)(?:\+0x[0-9a-f]+|:0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?(?:\s|$)"
 )
+#: What the tool prints of its own failure, which says nothing about a kernel.
+_TOOL_FAILED = "Internal Sanitizer Error"
 _THREAD = re.compile(r"by thread (\([\d,]+\)) in block (\([\d,]+\))")
 _ADDRESS = re.compile(r"(?:Address|Access to|detected at \S+) (0x[0-9a-f]+)")
 _SUMMARY = re.compile(
@@ -113,6 +115,8 @@ def cell_of(slot: Slot, tool: str, said: str, code: int, namespace: str = "") ->
     Findings in kernels outside the `namespace` do not count against the backend; they have their own figures.
     """
     every, counted = parse(said)
+    if any(finding.what.startswith(_TOOL_FAILED) for finding in every):
+        return slot.cell(tool, NO_EVIDENCE, f"{tool} itself failed: {every[0].what}")
     findings = [finding for finding in every if namespace in finding.kernel or not finding.kernel]
     elsewhere = [finding for finding in every if finding not in findings]
     figures = {"errors": counted, "findings": [asdict(finding) for finding in findings[:_KEPT]]}
@@ -137,8 +141,13 @@ def program() -> str:
     return found
 
 
-def run(selection: Selection, tools: Sequence[str], jobs: int = 1) -> Report:
-    """Every slot with CUDA sources under each tool, `jobs` of them at a time. Raises Unavailable, UsageError."""
+def run(
+    selection: Selection, tools: Sequence[str], jobs: int = 1, keep: Callable[[Report], None] = lambda _report: None
+) -> Report:
+    """Every slot with CUDA sources under each tool, `jobs` of them at a time. Raises Unavailable, UsageError.
+
+    `keep` gets the partial report after each cell: a run that is ended early loses only the cells that were running.
+    """
     if not torch.cuda.is_available():
         raise Unavailable(f"no CUDA device on this machine (torch {torch.__version__})")
     found = [slot for slot in slots(replace(selection, devices=(CUDA,))) if _source(slot) is not None]
@@ -146,17 +155,23 @@ def run(selection: Selection, tools: Sequence[str], jobs: int = 1) -> Report:
         raise UsageError("nothing to check: the selection has no backend with CUDA sources")
     sanitizer = program()
 
+    machine, known = environment.describe(), suite.describe()
+
     def check(place: tuple[Slot, str]) -> Cell:
         slot, tool = place
-        cell = _checked(sanitizer, slot, tool)
-        print(f"{cell.verdict:>12}  {slot.id}  {tool}", flush=True)
-        return cell
+        return _checked(sanitizer, slot, tool)
 
     for slot in found:
         slot.subject()  # builds it: a compiler under a tool would be slow
+    cells: list[Cell] = []
     with ThreadPoolExecutor(jobs) as pool:  # each thread waits for its own process
-        cells = list(pool.map(check, [(slot, tool) for slot in found for tool in tools]))
-    return Report.of(cells, environment.describe(), suite.describe())
+        places = [pool.submit(check, (slot, tool)) for slot in found for tool in tools]
+        for done in as_completed(places):
+            cell = done.result()
+            cells.append(cell)
+            print(f"{cell.verdict:>12}  {'-'.join(cell.key[:4])}  {cell.property}", flush=True)
+            keep(replace(Report.of(cells, machine, known), complete=False))
+    return Report.of(cells, machine, known)
 
 
 def _source(slot: Slot) -> CompiledOperator | None:

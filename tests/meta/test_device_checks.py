@@ -199,3 +199,14 @@ def test_each_tool_finds_its_planted_fault(tool: str, tmp_path: Path, place: Slo
         assert cell.verdict == (FAIL if fault == tool else PASS), done.stdout + done.stderr
         if fault == tool:
             assert "kernels.cu:" in cell.reason
+
+
+def test_a_failure_of_the_tool_is_no_finding(place: Slot) -> None:
+    """Seen on an H200 with kernels in half types."""
+    said = "========= COMPUTE-SANITIZER\n========= Internal Sanitizer Error: The Sanitizer failed to handle it.\n"
+    for tail in (
+        "========= ERROR SUMMARY: 1 error\n",
+        "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n",
+    ):
+        cell = cell_of(place, "racecheck", said + tail, 1)
+        assert (cell.verdict, cell.reason.partition(":")[0]) == (NO_EVIDENCE, "racecheck itself failed")

@@ -153,7 +153,7 @@ def test_a_session_finds_it_and_prints_the_call(wrong: type[Dense]) -> None:
     found: dict[str, Any] = {}
     exec(script.partition("replay(\n")[0], found)  # the printed call can be parsed, and fails again
     with pytest.raises(Failure):
-        judge_call(_subject(wrong()), found["call"])
+        judge_call(_subject(wrong()), found["scenario"])
 
 
 @pytest.mark.parametrize("kind", sorted(SPOILINGS))
@@ -223,7 +223,7 @@ def test_a_crash_is_a_finding_with_the_call_that_made_it(tmp_path: Path) -> None
     (tmp_path / "k.py").write_text("import ctypes\n\ndef crashes(*inputs):\n    ctypes.string_at(0)\n")
     selection = Selection(candidates=(f"lltm={tmp_path}/k.py:crashes",), devices=("cpu",), dtypes=("float32",))
     (slot,) = slots(selection)
-    isolation = Isolation(selection, Limits(seconds=200))
+    isolation = Isolation(selection, Limits(seconds=200), (Fuzzing(seed=0).property,))
     try:
         cell = isolation.judge(slot, NAME)
     finally:
