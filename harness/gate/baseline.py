@@ -29,7 +29,7 @@ _KEYS = ("operator", "backend", "device", "dtype", "case", "phase", "clock", "th
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """The verdict on one row: `slower`, `faster`, `not-slower`, `missing` or `extra`."""
 
     row: str
@@ -38,7 +38,7 @@ class Change:
     after: dict[str, float] | None = None
 
 
-def changes(before: Iterable[Row], after: Iterable[Row], threshold: float, median: float) -> list[Change]:
+def changes(before: Iterable[Row], after: Iterable[Row], threshold: float, median: float) -> list[RowChange]:
     """A change for each row of either record. `slower`: the intervals differ by `threshold`, medians by `median`."""
     old, new = (
         {_key(row): row["ratios"].get(REFERENCE) for row in rows if _is_compared(row)} for rows in (before, after)
@@ -47,13 +47,13 @@ def changes(before: Iterable[Row], after: Iterable[Row], threshold: float, media
     for key in dict.fromkeys((*old, *new)):
         was, now = old.get(key), new.get(key)
         if was is None or now is None:
-            found.append(Change(key, MISSING if key in old and key not in new else EXTRA, was, now))
+            found.append(RowChange(key, MISSING if key in old and key not in new else EXTRA, was, now))
         elif was["low"] > now["high"] * (1 + threshold) and was["median"] >= now["median"] * (1 + median):
-            found.append(Change(key, SLOWER, was, now))
+            found.append(RowChange(key, SLOWER, was, now))
         elif now["low"] > was["high"] * (1 + threshold) and now["median"] >= was["median"] * (1 + median):
-            found.append(Change(key, FASTER, was, now))
+            found.append(RowChange(key, FASTER, was, now))
         else:
-            found.append(Change(key, NOT_SLOWER, was, now))
+            found.append(RowChange(key, NOT_SLOWER, was, now))
     return found
 
 
@@ -65,7 +65,7 @@ def _is_compared(row: Row) -> bool:
     return row["backend"] != REFERENCE and is_backend(row["backend"]) and REFERENCE in row["ratios"]
 
 
-def overall(found: Iterable[Change], wrong: bool) -> str:
+def overall(found: Iterable[RowChange], wrong: bool) -> str:
     """`fail` if a row is slower, missing or wrong; `inconclusive` if there was nothing to compare."""
     verdicts = {change.verdict for change in found}
     if wrong or verdicts & {SLOWER, MISSING}:

@@ -38,7 +38,7 @@ class _Seen:
     is_view: bool
 
 
-class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Copies the floating-point results of these shapes, in the order in which they are made."""
 
     def __init__(self, shapes: set[tuple[int, ...]]) -> None:
@@ -63,7 +63,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def first_divergence(subject: Subject, scenario: Scenario) -> str:
     """A sentence on the steps that come out right and the first that does not; "" if no step is visible."""
     steps = _steps(subject.operator, scenario, subject.dtype)
-    recorder = _Recorder({tuple(envelope.exact.shape) for envelope in steps.values()})
+    recorder = _StepRecorder({tuple(envelope.exact.shape) for envelope in steps.values()})
     call = subject.realise(scenario)
     with suppress(*CANDIDATE_ERRORS), recorder:
         subject.function(*call.inputs)

@@ -52,7 +52,7 @@ WRONG = 1.05
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Comparand:
     """Some calls, and how their results are combined. `words` follow «new_h of ...»."""
 
     words: str
@@ -65,8 +65,8 @@ class _Identity:
     """Two ways that give the same result."""
 
     claim: str
-    way: _Way
-    other: _Way
+    way: _Comparand
+    other: _Comparand
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -139,8 +139,8 @@ def _linear(call: Call) -> _Identity:
 
     return _Identity(
         "the VJP is linear in the cotangents",
-        _Way(f"the cotangents {a:g}*g1 {b:+g}*g2", (Call(call.inputs, both),), gradients),
-        _Way(
+        _Comparand(f"the cotangents {a:g}*g1 {b:+g}*g2", (Call(call.inputs, both),), gradients),
+        _Comparand(
             f"g1 and g2 apart, combined {a:g} to {b:g}",
             (Call(call.inputs, first), Call(call.inputs, second)),
             combined,
@@ -161,8 +161,8 @@ def _reordered(operator: Operator, call: Call) -> _Identity:
 
     return _Identity(
         "permuting the batch permutes outputs and row gradients, and nothing else",
-        _Way("the batch permuted", (_rows(operator, call, ORDER),), put_back),
-        _Way("the batch as it was", (call,), lambda found: found[0]),
+        _Comparand("the batch permuted", (_rows(operator, call, ORDER),), put_back),
+        _Comparand("the batch as it was", (call,), lambda found: found[0]),
     )
 
 
@@ -179,8 +179,8 @@ def _apart(operator: Operator, call: Call, parts: tuple[tuple[int, int], ...], w
 
     return _Identity(
         f"a batch is the sum of its rows: {words}",
-        _Way(f"the batch {words}", tuple(_rows(operator, call, tuple(range(*part))) for part in parts), joined),
-        _Way("the whole batch", (call,), lambda found: found[0]),
+        _Comparand(f"the batch {words}", tuple(_rows(operator, call, tuple(range(*part))) for part in parts), joined),
+        _Comparand("the whole batch", (call,), lambda found: found[0]),
     )
 
 
@@ -201,7 +201,7 @@ def _allowed(operator: Operator, identity: _Identity, dtype: torch.dtype) -> dic
             for call in way.calls
         ]
 
-        def go(*given: Tensor, way: _Way = way, calls: list[Call] = exact_calls) -> tuple[Tensor, ...]:
+        def go(*given: Tensor, way: _Comparand = way, calls: list[Call] = exact_calls) -> tuple[Tensor, ...]:
             tensors = iter(given)
             return tuple(way.combine([_named(operator, evaluate(operator, c.of(tensors))) for c in calls]).values())
 
@@ -228,7 +228,7 @@ def _everywhere(envelope: Envelope) -> Tensor:
     return torch.zeros_like(envelope.exact).masked_scatter_(envelope.usable, envelope.sigma)
 
 
-def _computed(subject: Subject, scenario: Scenario, way: _Way) -> Values:
+def _computed(subject: Subject, scenario: Scenario, way: _Comparand) -> Values:
     """Make the calls of a way by the candidate, and combine the results in float64."""
     found = []
     for call in way.calls:

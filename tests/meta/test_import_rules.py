@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,13 @@ def test_a_new_file_is_held_to_the_rules(tree: Path, file: str, line: str, broke
         path.unlink()
     assert done.returncode == 1, done.stdout + done.stderr
     assert any(broken in row and "BROKEN" in row for row in done.stdout.splitlines()), done.stdout
+
+
+def test_no_two_classes_of_the_harness_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for path in (ROOT / "harness").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
