@@ -72,6 +72,17 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+#: Fixtures of a module that take 10 to 50 s to make: their tests go to one worker, or each worker would make its own.
+_DEAR = frozenset({"judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests of a dear fixture by their module, for `--dist loadgroup`."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _DEAR.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @dataclass(frozen=True)
 class FakeCompiler:
     """A compiler that writes empty files, counts its calls, and hangs while the file `hang` exists."""
