@@ -204,9 +204,7 @@ def _cells_of(report: pytest.TestReport) -> list[Cell]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
-    # By dtype: the first groups are those of float32, which take longest, and each is another operator's: so workers do
-    # not begin by waiting for the same build. What needs no build comes first: it has a verdict within seconds.
-    found = sorted(selected(metafunc.config), key=lambda slot: (DTYPES.index(slot.dtype), slot.compiled() is not None))
+    found = _in_order(_selection(metafunc.config))
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
@@ -214,6 +212,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
+
+
+@cache
+def _in_order(selection: Selection) -> list[Slot]:
+    """By dtype: the first groups are those of float32, which take longest, each for a different operator. Workers
+    therefore do not begin by waiting for the same build. Slots without a build come first: they have a verdict at once.
+    """
+    return sorted(_slots(selection), key=lambda slot: (DTYPES.index(slot.dtype), slot.compiled() is not None))
 
 
 def _groups(found: list[Slot]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from backends.base import DEVICES
 from harness import discovery
@@ -13,6 +14,7 @@ from harness.running.selection import DTYPE_NAMES
 from harness.running.strength import Strength, strengths
 
 
+@cache
 def describe() -> Suite:
     """Names and claims. What cannot be loaded is left out: its own cells report why."""
     strong, unknown = strengths(), Strength(0, 0, 0)
