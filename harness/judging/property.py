@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.judging.subject import Subject
+from harness.report.levels import PRODUCTION
 
 #: Tables that show some of the properties: `python -m harness show --view NAME`.
 GRADCHECK, PARITY, INTEGRATION = VIEWS = ("gradcheck", "parity", "integration")
@@ -19,7 +20,7 @@ class Property:
     `check(subject)` returns figures for the report. It raises Failure if the property does not hold, NoEvidence if it
     could not tell, and NotApplicable if the property does not apply to this subject. A `large` property takes most of a
     GPU's memory: one worker checks those first, while the others still hold little. `view` names the table that shows
-    it, besides the table of all properties.
+    it, besides the table of all properties. `level` is one of `harness.report.levels.LEVELS`.
     """
 
     name: str
@@ -27,3 +28,4 @@ class Property:
     check: Callable[[Subject], dict[str, Any]]
     large: bool = False
     view: str = ""
+    level: str = PRODUCTION

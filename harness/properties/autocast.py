@@ -29,6 +29,7 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative, smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import PYTORCH
 from spec.contract import FLOAT32
 
 _NARROW = (torch.float16, torch.bfloat16)
@@ -203,5 +204,9 @@ def _step(
 
 
 PROPERTY = Property(
-    "autocast", "under torch.autocast the contract's rule holds, with GradScaler too", check, view=INTEGRATION
+    "autocast",
+    "under torch.autocast the contract's rule holds, with GradScaler too",
+    check,
+    view=INTEGRATION,
+    level=PYTORCH,
 )

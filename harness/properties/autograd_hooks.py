@@ -25,6 +25,7 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import SAFE
 
 Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
@@ -120,5 +121,5 @@ _WAYS: dict[str, Callable[[Subject, Scenario], Results]] = {
 }
 
 PROPERTY = Property(
-    "autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check, view=INTEGRATION
+    "autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check, view=INTEGRATION, level=SAFE
 )

@@ -25,6 +25,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PYTORCH
 
 #: How many rows more each call with dynamic=True has.
 _MORE = (0, 4, 5, 11)
@@ -171,4 +172,5 @@ PROPERTY = Property(
     "torch.compile traces forward and backward without graph breaks, and values are right",
     check,
     view=INTEGRATION,
+    level=PYTORCH,
 )

@@ -38,6 +38,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import SAFE
 
 THREADS = 4
 
@@ -178,5 +179,9 @@ def _switching_often() -> Iterator[None]:
 
 
 PROPERTY = Property(
-    "concurrent-threads", "threads that call at the same time each get their own results", check, view=INTEGRATION
+    "concurrent-threads",
+    "threads that call at the same time each get their own results",
+    check,
+    view=INTEGRATION,
+    level=SAFE,
 )

@@ -14,6 +14,7 @@ from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import PRODUCTION
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -52,4 +53,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("cuda-graphs", "capture and replay with new inputs", check, view=INTEGRATION)
+PROPERTY = Property("cuda-graphs", "capture and replay with new inputs", check, view=INTEGRATION, level=PRODUCTION)

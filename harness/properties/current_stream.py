@@ -18,6 +18,7 @@ from harness.judging.scenario import Call
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PRODUCTION
 
 #: About 10 ms at 2 GHz, far longer than the host needs to queue the rest.
 _CYCLES = 20_000_000
@@ -48,4 +49,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("current-stream", "forward and backward run on the current CUDA stream", check, view=INTEGRATION)
+PROPERTY = Property(
+    "current-stream", "forward and backward run on the current CUDA stream", check, view=INTEGRATION, level=PRODUCTION
+)

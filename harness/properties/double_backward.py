@@ -12,6 +12,7 @@ from harness.judging.property import GRADCHECK, Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report.levels import GRADIENTS
 
 #: Second derivatives have no envelope of their own. Right ones agree far better than this in float64.
 RELATIVE = 1e-8
@@ -74,4 +75,6 @@ def _reference(subject: Subject, scenario: Scenario) -> list[Tensor]:
     return [torch.zeros_like(x) if g is None else g for x, g in zip([*inputs, *cotangents], found, strict=True)]
 
 
-PROPERTY = Property("double-backward", "the gradient of the gradients is right or raises", check, view=GRADCHECK)
+PROPERTY = Property(
+    "double-backward", "the gradient of the gradients is right or raises", check, view=GRADCHECK, level=GRADIENTS
+)

@@ -17,6 +17,7 @@ from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import VALUES
 
 #: How often calls are drawn, at most, until every tensor has evidence.
 TURNS = 5
@@ -53,4 +54,4 @@ def _draw(tally: Tally, examples: int, first: int) -> None:
         raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
 
 
-PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check)
+PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check, level=VALUES)

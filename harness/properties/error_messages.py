@@ -9,6 +9,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject, one_line
 from harness.judging.wrong_calls import message_lacks, wrong_calls
+from harness.report.levels import PYTORCH
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -31,4 +32,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return {"messages": count}
 
 
-PROPERTY = Property("error-messages", "errors name the argument, what it was and what it should be", check)
+PROPERTY = Property(
+    "error-messages", "errors name the argument, what it was and what it should be", check, level=PYTORCH
+)

@@ -27,6 +27,7 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import OUTPUTS, Tally
 from harness.properties.compile import dynamic_symbol, with_more
+from harness.report.levels import PYTORCH
 
 #: How many rows more than the smallest case the exported call has, and the other one.
 _MORE = (5, 14)
@@ -119,5 +120,9 @@ def _hold(tally: Tally, program: torch.export.ExportedProgram, scenario: Scenari
 
 
 PROPERTY = Property(
-    "export", "torch.export exports the whole operator for any batch, and a file restores it", check, view=INTEGRATION
+    "export",
+    "torch.export exports the whole operator for any batch, and a file restores it",
+    check,
+    view=INTEGRATION,
+    level=PYTORCH,
 )

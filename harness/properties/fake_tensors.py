@@ -12,6 +12,7 @@ from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative, smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report.levels import PYTORCH
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -50,5 +51,5 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "fake-tensors", "the Meta kernel gives the shapes that the real one returns", check, view=INTEGRATION
+    "fake-tensors", "the Meta kernel gives the shapes that the real one returns", check, view=INTEGRATION, level=PYTORCH
 )

@@ -8,6 +8,7 @@ from harness.judging.property import PARITY, Property
 from harness.judging.scenarios import at_edges, ordinary
 from harness.judging.subject import Subject
 from harness.judging.tally import OUTPUTS, Tally
+from harness.report.levels import VALUES
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -16,4 +17,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.run_all([*ordinary(subject.operator), *at_edges(subject.operator)], OUTPUTS)
 
 
-PROPERTY = Property("forward-parity", "outputs agree with the reference", check, view=PARITY)
+PROPERTY = Property("forward-parity", "outputs agree with the reference", check, view=PARITY, level=VALUES)

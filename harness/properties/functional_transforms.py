@@ -13,6 +13,7 @@ from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import realise
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report.levels import PYTORCH
 
 RELATIVE = 1e-9
 
@@ -78,4 +79,6 @@ def _flat(value: Any) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else [tensor for part in value for tensor in _flat(part)]
 
 
-PROPERTY = Property("functional-transforms", "torch.func.grad, vjp, jacrev and vmap work", check, view=INTEGRATION)
+PROPERTY = Property(
+    "functional-transforms", "torch.func.grad, vjp, jacrev and vmap work", check, view=INTEGRATION, level=PYTORCH
+)

@@ -25,6 +25,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from harness.judging.wrong_calls import wrong_calls
+from harness.report.levels import PYTORCH
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -75,5 +76,9 @@ def _phases(subject: Subject, scenario: Scenario, watch: Watch) -> int:
 
 
 PROPERTY = Property(
-    "global-state", "defaults, modes, generators, flags and functions are left as they were", check, view=INTEGRATION
+    "global-state",
+    "defaults, modes, generators, flags and functions are left as they were",
+    check,
+    view=INTEGRATION,
+    level=PYTORCH,
 )

@@ -12,6 +12,7 @@ from harness.judging.property import GRADCHECK, Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import tagged
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report.levels import GRADIENTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -36,4 +37,6 @@ def _quoted(error: BaseException) -> str:
     return "\n".join(lines[:12]) if isinstance(error, GradcheckError) else one_line(error)
 
 
-PROPERTY = Property("gradcheck", "torch.autograd.gradcheck accepts the gradients (float64)", check, view=GRADCHECK)
+PROPERTY = Property(
+    "gradcheck", "torch.autograd.gradcheck accepts the gradients (float64)", check, view=GRADCHECK, level=GRADIENTS
+)

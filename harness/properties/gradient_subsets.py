@@ -9,6 +9,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import of_subsets
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import GRADIENTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -25,4 +26,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("gradient-subsets", "right for every subset of requires_grad and of used outputs", check)
+PROPERTY = Property(
+    "gradient-subsets", "right for every subset of requires_grad and of used outputs", check, level=GRADIENTS
+)

@@ -22,6 +22,7 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import SAFE
 
 
 @dataclass(frozen=True)
@@ -89,5 +90,9 @@ def _frozen(subject: Subject, call: Call, mode: _Mode) -> Call:
 
 
 PROPERTY = Property(
-    "inference-modes", "no_grad and inference_mode give the same values as training", check, view=INTEGRATION
+    "inference-modes",
+    "no_grad and inference_mode give the same values as training",
+    check,
+    view=INTEGRATION,
+    level=SAFE,
 )

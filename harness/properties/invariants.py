@@ -33,6 +33,7 @@ from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import SEEDS, representative
 from harness.judging.subject import Subject
+from harness.report.levels import VALUES
 from spec.contract import Draw, Invariant, Operator, TensorArg
 from spec.envelope import Envelope, envelopes
 
@@ -301,4 +302,4 @@ def _hold_closed_form(subject: Subject, scenario: Scenario, invariant: Invariant
             )
 
 
-PROPERTY = Property("invariants", "rows are independent, the VJP is linear, closed forms hold", check)
+PROPERTY = Property("invariants", "rows are independent, the VJP is linear, closed forms hold", check, level=VALUES)

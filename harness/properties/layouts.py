@@ -8,6 +8,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import of_layouts
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import VALUES
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -15,4 +16,4 @@ def check(subject: Subject) -> dict[str, Any]:
     return Tally(subject).run_all(of_layouts(subject.operator))
 
 
-PROPERTY = Property("layouts", "right for transposed, sliced, expanded and offset tensors", check)
+PROPERTY = Property("layouts", "right for transposed, sliced, expanded and offset tensors", check, level=VALUES)

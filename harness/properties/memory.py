@@ -34,6 +34,7 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest, tagged
 from harness.judging.subject import Subject
 from harness.properties.compile import dynamic_symbol
+from harness.report.levels import SAFE
 from spec.contract import Sizes
 
 #: Calls that must leave nothing behind, and calls before them, in which permanent buffers may be made.
@@ -182,4 +183,6 @@ def _held(subject: Subject, scenario: Scenario) -> _Held:
     return _Held(before, after, peak)
 
 
-PROPERTY = Property("memory", "only what backward needs is kept, and nothing after it", check, view=INTEGRATION)
+PROPERTY = Property(
+    "memory", "only what backward needs is kept, and nothing after it", check, view=INTEGRATION, level=SAFE
+)

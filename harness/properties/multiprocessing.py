@@ -40,6 +40,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PRODUCTION
 
 #: Seconds after which a child that has not answered counts as hanging; its work takes milliseconds.
 LIMIT = 30.0
@@ -178,5 +179,9 @@ def _read(reading: int) -> bytes | None:
 
 
 PROPERTY = Property(
-    "multiprocessing", "a forked child computes as its parent does, and does not disturb it", check, view=INTEGRATION
+    "multiprocessing",
+    "a forked child computes as its parent does, and does not disturb it",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
 )

@@ -12,6 +12,7 @@ from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative, smallest
 from harness.judging.subject import Subject
+from harness.report.levels import SAFE
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -87,4 +88,4 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
                 )
 
 
-PROPERTY = Property("no-side-effects", "inputs are not changed, outputs alias nothing", check)
+PROPERTY = Property("no-side-effects", "inputs are not changed, outputs alias nothing", check, level=SAFE)

@@ -20,6 +20,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import VALUES
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -59,4 +60,4 @@ def _enter(subject: Subject) -> None:
     torch.zeros(1, device=subject.torch_device)
 
 
-PROPERTY = Property("no-special-treatment", "the answer depends on the values of the inputs only", check)
+PROPERTY = Property("no-special-treatment", "the answer depends on the values of the inputs only", check, level=VALUES)

@@ -30,6 +30,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PYTORCH
 
 CHECKS = (
     "test_schema",
@@ -190,4 +191,5 @@ PROPERTY = Property(
     "operators registered with torch.library pass opcheck, and differentiate right",
     check,
     view=INTEGRATION,
+    level=PYTORCH,
 )

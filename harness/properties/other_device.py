@@ -14,6 +14,7 @@ from harness.judging.scenario import realise
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PRODUCTION
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -39,4 +40,10 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("other-device", "tensors on a GPU that is not current are processed there", check, view=INTEGRATION)
+PROPERTY = Property(
+    "other-device",
+    "tensors on a GPU that is not current are processed there",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
+)

@@ -20,6 +20,7 @@ from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import PRODUCTION
 
 #: How long the reading stream sleeps in each attempt, in cycles: 0.1, 0.4 and 1 s at 2 GHz.
 _CYCLES = (200_000_000, 800_000_000, 2_000_000_000)
@@ -69,5 +70,9 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "record-stream", "no result is overwritten while its caller's stream still reads it", check, view=INTEGRATION
+    "record-stream",
+    "no result is overwritten while its caller's stream still reads it",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
 )

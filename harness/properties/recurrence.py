@@ -37,6 +37,7 @@ from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
+from harness.report.levels import GRADIENTS
 from spec.contract import Draw, Operator, evaluate
 from spec.envelope import Envelope, gain
 from spec.rounding import UNIT_ROUNDOFF, Rounding, UnlikeOneRun
@@ -228,4 +229,6 @@ def _horizon(subject: Subject, measure: _Measure, found: Trajectory) -> dict[str
     return horizon
 
 
-PROPERTY = Property("recurrence", "the state stays near the reference for a thousand steps fed back", check)
+PROPERTY = Property(
+    "recurrence", "the state stays near the reference for a thousand steps fed back", check, level=GRADIENTS
+)

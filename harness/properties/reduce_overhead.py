@@ -19,6 +19,7 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.properties.compile import compiling, plain
+from harness.report.levels import PYTORCH
 
 #: Calls: the first compiles, the second captures, the others replay.
 _CALLS = 5
@@ -46,5 +47,9 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "reduce-overhead", "torch.compile may replay forward and backward as CUDA graphs", check, view=INTEGRATION
+    "reduce-overhead",
+    "torch.compile may replay forward and backward as CUDA graphs",
+    check,
+    view=INTEGRATION,
+    level=PYTORCH,
 )

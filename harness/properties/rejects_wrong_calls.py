@@ -11,6 +11,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.wrong_calls import WrongCall, wrong_calls
+from harness.report.levels import PYTORCH
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -46,4 +47,6 @@ def _accepted(subject: Subject, call: WrongCall, grad: bool) -> str | None:
     return "outputs of shape " + ", ".join(str(tuple(getattr(y, "shape", ()))) for y in results)
 
 
-PROPERTY = Property("rejects-wrong-calls", "wrong ranks, sizes, dtypes, devices and layouts raise", check)
+PROPERTY = Property(
+    "rejects-wrong-calls", "wrong ranks, sizes, dtypes, devices and layouts raise", check, level=PYTORCH
+)

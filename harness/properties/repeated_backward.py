@@ -25,6 +25,7 @@ from harness.judging.scenarios import smallest, tagged
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
 from harness.judging.wrong_calls import wrong_calls
+from harness.report.levels import SAFE
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -182,4 +183,6 @@ def _benchmark(subject: Subject) -> tuple[Any, ...]:
     return tagged(subject.operator, "benchmark")[:1]
 
 
-PROPERTY = Property("repeated-backward", "no state between backwards and calls; changes in place are noticed", check)
+PROPERTY = Property(
+    "repeated-backward", "no state between backwards and calls; changes in place are noticed", check, level=SAFE
+)

@@ -15,6 +15,7 @@ from harness.judging.property import Property
 from harness.judging.scenarios import of_sizes, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
+from harness.report.levels import VALUES
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -26,4 +27,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**figures, "left_out": left_out} if left_out else figures
 
 
-PROPERTY = Property("sizes", "right at batch 0, 1, 70000, features 0, and tails of 4, 32, 256, 1024", check)
+PROPERTY = Property(
+    "sizes", "right at batch 0, 1, 70000, features 0, and tails of 4, 32, 256, 1024", check, level=VALUES
+)

@@ -12,6 +12,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import at_edges, ordinary, smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import GRADIENTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -63,4 +64,4 @@ def _raw_backward(subject: Subject, scenario: Scenario) -> str:
     return "one node, gradients of the inputs' shapes"
 
 
-PROPERTY = Property("vjp-parity", "gradients agree with the closed-form VJP", check, view=PARITY)
+PROPERTY = Property("vjp-parity", "gradients agree with the closed-form VJP", check, view=PARITY, level=GRADIENTS)

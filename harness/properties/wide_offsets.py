@@ -27,6 +27,7 @@ from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import representative
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
+from harness.report.levels import VALUES
 from spec.rounding import MOVES, PRODUCTS
 
 
@@ -104,4 +105,6 @@ def _spread(values: Tensor, dim: int) -> Tensor:
     return spread.copy_(slices).movedim(0, dim)
 
 
-PROPERTY = Property("wide-offsets", "rows and columns 2^31 elements apart are read right, or refused", check)
+PROPERTY = Property(
+    "wide-offsets", "rows and columns 2^31 elements apart are read right, or refused", check, level=VALUES
+)

@@ -22,6 +22,8 @@ AXES = ("operator", "backend", "device", "dtype", "property")
 class Cell:
     """One row of the report: the verdict on one property of one implementation on one device in one dtype.
 
+    `level` is the level at which a failed cell failed, if that is not the level of its property: see `report.levels`.
+
     Raises ValueError for an unknown verdict, and for a verdict other than `pass` without a reason.
     """
 
@@ -34,6 +36,7 @@ class Cell:
     reason: str = ""
     figures: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    level: str = ""
 
     @cached_property
     def key(self) -> tuple[str, ...]:

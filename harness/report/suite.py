@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class KnownProperty:
-    """A property: its claim, the extra view that shows it (or ""), and its figures in the mutation run.
+    """A property: its claim, the extra view that shows it (or ""), its level, and its figures in the mutation run.
 
     Of the `asked` mutants that reached the property, it noticed `noticed`; it was the first to notice `faults`
     hand-written faults. All three are 0 without a recorded mutation run.
@@ -21,6 +21,7 @@ class KnownProperty:
     name: str
     claim: str
     view: str = ""
+    level: str = ""
     noticed: int = 0
     asked: int = 0
     faults: int = 0

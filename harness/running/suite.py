@@ -24,7 +24,7 @@ def describe() -> Suite:
         devices=tuple(DEVICES),
         dtypes=tuple(DTYPE_NAMES),
         properties=tuple(
-            KnownProperty(found.name, found.claim, found.view, **vars(strong.get(found.name, unknown)))
+            KnownProperty(found.name, found.claim, found.view, found.level, **vars(strong.get(found.name, unknown)))
             for found in all_properties().values()
         ),
     )
