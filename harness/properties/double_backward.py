@@ -76,5 +76,10 @@ def _reference(subject: Subject, scenario: Scenario) -> list[Tensor]:
 
 
 PROPERTY = Property(
-    "double-backward", "the gradient of the gradients is right or raises", check, view=GRADCHECK, level=GRADIENTS
+    "double-backward",
+    "the gradient of the gradients is right or raises",
+    check,
+    view=GRADCHECK,
+    level=GRADIENTS,
+    outside=True,
 )

@@ -38,5 +38,10 @@ def _quoted(error: BaseException) -> str:
 
 
 PROPERTY = Property(
-    "gradcheck", "torch.autograd.gradcheck accepts the gradients (float64)", check, view=GRADCHECK, level=GRADIENTS
+    "gradcheck",
+    "torch.autograd.gradcheck accepts the gradients (float64)",
+    check,
+    view=GRADCHECK,
+    level=GRADIENTS,
+    outside=True,
 )

@@ -7,7 +7,7 @@ a report marked as partial. `--resume` continues such a report: it keeps its cel
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -60,10 +60,18 @@ def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
         if isinstance(source, FoundBackend):
             paths.append(Path(str(source.package.__file__)).parent)
         elif isinstance(source, Candidate):
-            where = source.text.partition("=")[2].rpartition(":")[0]
-            spec = None if where.endswith(".py") else importlib.util.find_spec(where)
-            paths.append(Path(str(spec.origin)) if spec else Path(where))
+            paths.append(Path(source.where) if source.where.endswith(".py") else _of_module(source.where))
     return sorted({path for path in paths if path.exists() and not path.is_relative_to(own / "backends")})
+
+
+def _of_module(name: str) -> Path:
+    """The file of a module, found without importing it or its packages: they are a candidate's."""
+    path = Path(*name.split("."))
+    for root in map(Path, sys.path):
+        for place in (root / path.with_suffix(".py"), root / path / "__init__.py"):
+            if place.is_file():
+                return place
+    return path
 
 
 @dataclass

@@ -19,7 +19,8 @@ import pytest
 import torch
 
 from backends.base import CUDA
-from harness.errors import HarnessError
+from harness.discovery import Candidate
+from harness.errors import HarnessError, Unavailable
 from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
@@ -30,8 +31,9 @@ from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import selection_options
-from harness.running.isolation import Isolation, Limits
+from harness.running import sandbox, selection_options
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
 from harness.running.selection import Selection, Slot, slots, to_build
 from spec.contract import DTYPES
@@ -50,6 +52,9 @@ _EXAMPLES = pytest.StashKey[Examples]()
 #: Names of the tests whose cells are in the report of an earlier run.
 _DONE = pytest.StashKey[frozenset[str]]()
 _DONE_NAME = "conformance-done"
+#: Why a candidate cannot be imported, by its text.
+_BROKEN = pytest.StashKey[dict[str, str]]()
+_BROKEN_NAME = "conformance-broken"
 #: Warnings that say nothing about an implementation, each with its source.
 _HARMLESS = (
     # pytest-benchmark warns so whenever pytest-xdist is used; benchmarks run without pytest-xdist
@@ -90,6 +95,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="judge in a separate process; auto: only candidates; off: never, for a debugger",
     )
+    group.addoption(
+        "--sandbox",
+        choices=sandbox.CHOICES,
+        default="auto",
+        help="auto: candidates run in bubblewrap where it is installed; off: never, for a debugger",
+    )
     group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
     group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
     group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
@@ -116,10 +127,33 @@ def pytest_configure(config: pytest.Config) -> None:
     wanted = config.getoption("isolate")
     if wanted == "on" or (wanted == "auto" and selection.candidates):
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
-        isolation = config.stash[_ISOLATION] = Isolation(selection, limits)
+        isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
         config.add_cleanup(isolation.stop)
+        if is_worker:
+            config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
+        elif not config.getoption("collectonly"):
+            config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
         _record(config, selection)
+
+
+def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str]:
+    """Why each candidate that cannot be imported cannot, by its text."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for slot in _slots(selection):
+        if isinstance(slot.source, Candidate) and slot.source.text not in seen:
+            seen.add(slot.source.text)
+            try:
+                why = isolation.imports(slot)
+            except Unavailable:
+                continue  # no such device: its cells say so
+            except HarnessError as error:
+                isolation.stop()
+                raise pytest.UsageError(str(error)) from None
+            if why:
+                found[slot.source.text] = why
+    return found
 
 
 def _record(config: pytest.Config, selection: Selection) -> None:
@@ -204,14 +238,25 @@ def _cells_of(report: pytest.TestReport) -> list[Cell]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
-    found = _in_order(_selection(metafunc.config))
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
+    found = _asked_of(metafunc.config, property)
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
         for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
+
+
+def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
+    """The slots of one property: one for each implementation if it is judged once, and none of what does not import."""
+    found, broken = _in_order(_selection(config)), config.stash.get(_BROKEN, {})
+    if property is not None and property.once:
+        first: dict[tuple[str, str, str], Slot] = {}
+        for slot in found:
+            first.setdefault((slot.operator.name, slot.backend, slot.device), slot)
+        return list(first.values())
+    return [slot for slot in found if not (isinstance(slot.source, Candidate) and slot.source.text in broken)]
 
 
 @cache
@@ -301,3 +346,4 @@ def pytest_configure_node(node: Any) -> None:
     """Give every worker the same seed, so that backends share oracles, and the same list of tests to leave out."""
     node.workerinput[_SEED] = node.config.stash[_EXAMPLES].seed
     node.workerinput[_DONE_NAME] = sorted(node.config.stash[_DONE])
+    node.workerinput[_BROKEN_NAME] = node.config.stash.get(_BROKEN, {})
