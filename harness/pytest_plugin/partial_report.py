@@ -81,6 +81,8 @@ class Record:
     path: Path
     plan: RunPlan
     cells: list[Cell] = field(default_factory=list)
+    #: Cells that were known before the run: candidates that cannot be imported.
+    known: tuple[Cell, ...] = ()
     asked: set[str] = field(default_factory=set)
     done: frozenset[str] = frozenset()
     _judged: set[str] = field(default_factory=set)
@@ -127,12 +129,14 @@ class Record:
 
     @property
     def bad_before(self) -> bool:
-        """Whether the earlier run has a cell that failed or has no evidence."""
-        return any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in self.cells if names.of_cell(cell) in self.done)
+        """Whether a cell failed or has no evidence that no test of this run judged."""
+        others = [cell for cell in self.cells if names.of_cell(cell) in self.done]
+        return any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in (*others, *self.known))
 
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
-        plan = replace(self.plan, asked=len(self.asked | self._judged), finished=self.plan.begun if finished else ())
-        return Report(facts, not plan.missing, one_each(self.cells), plan, suite.describe())
+        asked = self.asked | self._judged | {names.of_cell(cell) for cell in self.known}
+        plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
+        return Report(facts, not plan.missing, one_each([*self.cells, *self.known]), plan, suite.describe())
 
 
 def _make_room(path: Path, keep: bool) -> None:

@@ -25,6 +25,7 @@ from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
+from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import gpu_turns, names, progress, workers
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
@@ -170,20 +171,33 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
     path = Path(config.getoption("report") or earlier or "reports/conformance.json")
     try:
         plan = plan_of(config, selection, found)
-        return Record.begin(path, plan, Path(earlier) if earlier else None), found
+        record = Record.begin(path, plan, Path(earlier) if earlier else None)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
+    record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
+    return record, found
+
+
+def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, ...]:
+    """One cell for each candidate that cannot be imported; nothing else of it is judged."""
+    first = {slot.source.text: slot for slot in reversed(found) if isinstance(slot.source, Candidate)}
+    return tuple(slot.cell(IMPORTS.name, FAIL, broken[text]) for text, slot in first.items() if text in broken)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
-    kept = [item for item in items if part.holds(item.name) and item.name not in done]
+    kept = [item for item in items if part.holds(item.name) and item.name not in done and not _is_empty(item)]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
     items.sort(key=lambda item: all(mark.args != (_LARGE,) for mark in item.iter_markers("xdist_group")))
+
+
+def _is_empty(item: pytest.Item) -> bool:
+    """Whether pytest made this item for a property that is asked of no slot."""
+    return "slot" in getattr(item, "fixturenames", ()) and item.name.endswith("[NOTSET]")
 
 
 @pytest.hookimpl(trylast=True)
@@ -250,13 +264,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
     """The slots of one property: one for each implementation if it is judged once, and none of what does not import."""
-    found, broken = _in_order(_selection(config)), config.stash.get(_BROKEN, {})
+    broken = config.stash.get(_BROKEN, {})
+    found = [
+        slot
+        for slot in _in_order(_selection(config))
+        if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
+    ]
     if property is not None and property.once:
         first: dict[tuple[str, str, str], Slot] = {}
         for slot in found:
             first.setdefault((slot.operator.name, slot.backend, slot.device), slot)
         return list(first.values())
-    return [slot for slot in found if not (isinstance(slot.source, Candidate) and slot.source.text in broken)]
+    return found
 
 
 @cache

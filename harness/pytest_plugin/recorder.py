@@ -89,7 +89,7 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         # -x and --maxfail leave cells out too.
         self._interrupted |= bool(session.shouldfail or session.shouldstop)
-        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked):
+        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known):
             return
         try:
             self._report = self.record.end(self._interrupted)
@@ -97,7 +97,8 @@ class Recorder:
             self._trouble = f"the report could not be written to {self.record.path}: {error.strerror or error}"
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
             return
-        if self.record.done and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        others = self.record.done or self.record.known
+        if others and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             bad = self.record.bad_before
             session.exitstatus = pytest.ExitCode.TESTS_FAILED if bad else pytest.ExitCode.OK
 

@@ -101,7 +101,8 @@ class CandidateProcess:
         )
         if "error" in answer:
             error = answer["error"]
-            raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}: {error.get('text')}")
+            text = f": {error['text']}" if error.get("text") else ""
+            raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}{text}")
         names = answer.get("names")
         return self._candidate.check(
             bool(answer.get("callable")),
