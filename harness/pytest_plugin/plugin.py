@@ -174,6 +174,9 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
         record = Record.begin(path, plan, Path(earlier) if earlier else None)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
+    if selection.candidates:
+        isolated = _ISOLATION in config.stash
+        record.sandbox = sandbox.described(config.getoption("sandbox")) if isolated else "none: --isolate=off"
     record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
     return record, found
 
