@@ -32,7 +32,7 @@ from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import sandbox, selection_options
+from harness.running import sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -126,6 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     wanted = config.getoption("isolate")
+    files = suite_files.digests() if selection.candidates and not is_worker else None
     if wanted == "on" or (wanted == "auto" and selection.candidates):
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
@@ -135,7 +136,7 @@ def pytest_configure(config: pytest.Config) -> None:
         elif not config.getoption("collectonly"):
             config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
-        _record(config, selection)
+        _record(config, selection, files)
 
 
 def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str]:
@@ -157,9 +158,9 @@ def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str
     return found
 
 
-def _record(config: pytest.Config, selection: Selection) -> None:
+def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> None:
     """Record the run. If the user named a report file, an error in it is reported now."""
-    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of)
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, files)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not selection.is_default or config.getoption("report") or config.getoption("resume"):
         config.stash[_DONE] = recorder.record.done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any
@@ -32,10 +32,11 @@ class Recorder:
         config: pytest.Config,
         begin: Callable[[], tuple[Record, list[Slot]]],
         cells_of: Callable[[pytest.TestReport], list[Cell]],
+        files: Mapping[str, str] | None = None,
     ) -> None:
+        """`files` are digests of the suite's files before the first foreign code ran; None if none runs."""
         self._begin, self._cells_of = begin, cells_of
-        #: The suite's files before the run, if it judges foreign code.
-        self._files = suite_files.digests() if config.getoption("candidate") else None
+        self._files = files
         self._interrupted = False
         self._report: Report | None = None
         self._trouble = ""
