@@ -21,7 +21,7 @@ class KnownProperty:
     name: str
     claim: str
     view: str = ""
-    level: str = ""
+    level: str = "production"
     noticed: int = 0
     asked: int = 0
     faults: int = 0
