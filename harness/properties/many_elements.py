@@ -54,6 +54,7 @@ def check(subject: Subject) -> dict[str, Any]:
 
 def _free_memory() -> int:
     """Free bytes on the GPU. Waits at most half a minute for other processes to free what they use."""
+    torch.cuda.empty_cache()
     deadline = time.monotonic() + 30
     while (free := torch.cuda.mem_get_info()[0]) < _NEEDED_BYTES and time.monotonic() < deadline:
         time.sleep(1)
