@@ -26,7 +26,14 @@ def bind() -> None:
 
 
 def judge(subject: Subject, property: Property) -> Cell:
-    """Run the property's check and turn its result into a cell. Only an error of the harness itself is raised."""
+    """Run the property's check and turn its result into a cell. Only an error of the harness itself is raised.
+
+    Raises ValueError for a place where the property is not asked: there is no cell.
+    """
+    if not property.is_asked(subject.device, subject.dtype_name):
+        raise ValueError(
+            f"{property.name} is asked {property.only()}; it was judged on {subject.device} in {subject.dtype_name}"
+        )
     if not _trusted:
         bind()
     start = time.perf_counter()

@@ -144,12 +144,19 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
+    items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
     items.sort(key=lambda item: all(mark.args != (_LARGE,) for mark in item.iter_markers("xdist_group")))
+
+
+def _is_empty(item: pytest.Item) -> bool:
+    """Whether this is what pytest makes of a test without parameters: a property that no selected place is asked."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "slot" in parameters and not isinstance(parameters["slot"], Slot)
 
 
 @pytest.hookimpl(trylast=True)
@@ -204,8 +211,8 @@ def _cells_of(report: pytest.TestReport) -> list[Cell]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
-    found = _in_order(_selection(metafunc.config))
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
+    found = [slot for slot in _in_order(_selection(metafunc.config)) if property is None or slot.is_asked(property)]
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
