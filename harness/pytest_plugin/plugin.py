@@ -191,8 +191,9 @@ def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, .
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
+    items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
-    kept = [item for item in items if part.holds(item.name) and item.name not in done and not _is_empty(item)]
+    kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
@@ -200,8 +201,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_empty(item: pytest.Item) -> bool:
-    """Whether pytest made this item for a property that is asked of no slot."""
-    return "slot" in getattr(item, "fixturenames", ()) and item.name.endswith("[NOTSET]")
+    """Whether this is what pytest makes of a test without parameters: a property that no selected place is asked."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "slot" in parameters and not isinstance(parameters["slot"], Slot)
 
 
 @pytest.hookimpl(trylast=True)
@@ -273,6 +275,7 @@ def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
         slot
         for slot in _in_order(_selection(config))
         if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
+        and (property is None or slot.is_asked(property))
     ]
     if property is not None and property.once:
         first: dict[tuple[str, str, str], Slot] = {}
