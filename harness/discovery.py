@@ -200,20 +200,45 @@ def load_function(operator: str, backend: str, device: str) -> Callable[..., Any
 
 @dataclass(frozen=True)
 class Candidate:
-    """A function given on the command line, and what its module declares that it does not do.
+    """A function given on the command line. It is not imported: see `load_candidate`.
 
-    `text` is the option's value with the complete path of the file, so that it means the same in any folder.
+    `where` is the complete path of a file, or the name of a module. `text` is the option's value with that path, so
+    that it means the same in any folder.
     """
 
     operator: str
-    name: str
-    function: Callable[..., Any]
-    declared: dict[str, str]
-    text: str
+    where: str
+    attribute: str
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.attribute
+
+    @property
+    def text(self) -> str:
+        """`lltm=/complete/path/FILE.py:FUNCTION`."""
+        return f"{self.operator}={self.where}:{self.attribute}"
+
+    def check(self, is_callable: bool, kind: str, names: Iterable[str], declared: object, shown: str) -> dict[str, str]:
+        """Check what the import has found; returns what the module declares that it does not do.
+
+        `names` are those of the module, `declared` its DECLARED, as `shown`. Raises UnknownName and UsageError.
+        """
+        names = list(names)
+        if self.attribute not in names and not is_callable:
+            raise UnknownName(f"function in {self.where}", self.attribute, names)
+        if not is_callable:
+            raise UsageError(f"--candidate {self.text}: {self.attribute} is {kind}, but should be a function")
+        if not isinstance(declared, dict) or not all(
+            isinstance(x, str) and x for pair in declared.items() for x in pair
+        ):
+            raise UsageError(f"{self.where}: DECLARED was {shown}, but should be a dict of property name to reason")
+        return declared
 
 
 def candidate(text: str) -> Candidate:
-    """Read `lltm=FILE.py:FUNCTION` or `lltm=package.module:FUNCTION`. Raises UsageError, UnknownName, Broken."""
+    """Read `lltm=FILE.py:FUNCTION` or `lltm=package.module:FUNCTION`. Raises UsageError; nothing is imported."""
     operator_name, equals, place = text.partition("=")
     where, colon, attribute = place.rpartition(":")
     if not (operator_name and equals and where and colon and attribute):
@@ -222,17 +247,21 @@ def candidate(text: str) -> Candidate:
         )
     if where.endswith(".py"):
         path = Path(where).resolve()
-        where, module = str(path), import_file(path, f"candidate_{path.stem}")
-    else:
-        module = _imported(where)
-    function = getattr(module, attribute, None)
-    if function is None:
-        raise UnknownName(
-            f"function in {where}", attribute, [name for name in vars(module) if not name.startswith("_")]
-        )
-    if not callable(function):
-        raise UsageError(f"--candidate {text}: {attribute} is {type(function).__name__}, but should be a function")
-    declared = getattr(module, "DECLARED", {})
-    if not (isinstance(declared, dict) and all(isinstance(x, str) and x for pair in declared.items() for x in pair)):
-        raise UsageError(f"{where}: DECLARED was {declared!r}, but should be a dict of property name to reason")
-    return Candidate(operator_name, attribute, function, declared, f"{operator_name}={where}:{attribute}")
+        if not path.is_file():
+            raise UsageError(f"--candidate {text}: {path} does not exist")
+        where = str(path)
+    return Candidate(operator_name, where, attribute)
+
+
+def load_candidate(found: Candidate) -> tuple[Callable[..., Any], dict[str, str]]:
+    """Import the candidate into this process: the function, and what its module declares that it does not do.
+
+    Raises UsageError, UnknownName, Broken.
+    """
+    path = Path(found.where)
+    module = import_file(path, f"candidate_{path.stem}") if found.where.endswith(".py") else _imported(found.where)
+    function, declared = getattr(module, found.attribute, None), getattr(module, "DECLARED", {})
+    names = [name for name in vars(module) if not name.startswith("_")]
+    checked = found.check(callable(function), type(function).__name__, names, declared, repr(declared))
+    assert function is not None
+    return function, checked

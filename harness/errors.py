@@ -58,12 +58,16 @@ class Failure(HarnessError):
     def prefixed(self, words: str) -> Failure:
         """The same failure in the circumstances that `words` name. It has no reproducer, which would not show them."""
         figures = {name: value for name, value in self.figures.items() if name != "reproducer"}
-        return Failure(f"{words}{self}", figures=figures, tensor=self.tensor)
+        return type(self)(f"{words}{self}", figures=figures, tensor=self.tensor)
 
     def adding(self, sentence: str = "", **figures: Any) -> Failure:
         """The same failure with one more line of explanation and more figures."""
         message = f"{self}\n  - {sentence}" if sentence else str(self)
-        return Failure(message, figures={**self.figures, **figures}, tensor=self.tensor)
+        return type(self)(message, figures={**self.figures, **figures}, tensor=self.tensor)
+
+
+class Ended(Failure):
+    """The process of a candidate ended, or had to be ended. To repeat the call needs a new process."""
 
 
 class NoEvidence(HarnessError):

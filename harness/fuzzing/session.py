@@ -30,7 +30,8 @@ from harness.judging.subject import Subject
 from harness.report.cell import NO_EVIDENCE, Cell
 from harness.report.report import Report
 from harness.running import environment, suite
-from harness.running.isolation import Isolation, Limits
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 
 #: Calls that hypothesis draws between two checks of the clock.

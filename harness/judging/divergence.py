@@ -9,70 +9,30 @@ visible, and nothing is said about them.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from harness.executing.runner import Seen, StepRecorder
 from harness.judging.compare import compare
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from spec.contract import Operator
 from spec.envelope import Envelope, envelopes
 
-#: Elements that are recorded in all. A call that makes more is not examined further.
-_ELEMENTS = 2**24
 #: A tensor that is farther from a step than this part of the step's size is something else than this step.
 _NEAR = 0.5
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What an operation returned, in float64; `is_view` if it made no new tensor."""
-
-    operation: str
-    value: Tensor
-    is_view: bool
-
-
-class _StepRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Copies the floating-point results of these shapes, in the order in which they are made."""
-
-    def __init__(self, shapes: set[tuple[int, ...]]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._shapes, self._left = shapes, _ELEMENTS
-        self.seen: list[_Seen] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        results = func(*args, **(kwargs or {}))
-        is_view = not func._schema.is_mutable and any(value.alias_info is not None for value in func._schema.returns)
-        for result in tree_leaves(results):
-            if isinstance(result, Tensor) and result.is_floating_point() and tuple(result.shape) in self._shapes:
-                self._left -= result.numel()
-                if self._left >= 0:
-                    value = result.detach().cpu().double().clone()
-                    self.seen.append(_Seen(str(func.overloadpacket), value, is_view))
-        return results
 
 
 def first_divergence(subject: Subject, scenario: Scenario) -> str:
     """A sentence on the steps that come out right and the first that does not; "" if no step is visible."""
     steps = _steps(subject.operator, scenario, subject.dtype)
-    recorder = _StepRecorder({tuple(envelope.exact.shape) for envelope in steps.values()})
-    call = subject.realise(scenario)
-    with suppress(*CANDIDATE_ERRORS), recorder:
-        subject.function(*call.inputs)
+    found = _seen(subject, scenario, {tuple(envelope.exact.shape) for envelope in steps.values()})
     right: dict[str, set[int]] = {
-        name: {k for k, seen in enumerate(recorder.seen) if _holds(seen.value, envelope)}
-        for name, envelope in steps.items()
+        name: {k for k, seen in enumerate(found) if _holds(seen.value, envelope)} for name, envelope in steps.items()
     }
     known = set().union(*right.values())
-    others = [seen for k, seen in enumerate(recorder.seen) if k not in known]
+    others = [seen for k, seen in enumerate(found) if k not in known]
     good = [name for name in steps if right[name]]
     words = [f"{', '.join(good)} {'come' if len(good) > 1 else 'comes'} out right"] if good else []
     last = max((list(steps).index(name) for name in good), default=-1)
@@ -87,6 +47,20 @@ def first_divergence(subject: Subject, scenario: Scenario) -> str:
         if number > last:  # a step before the last right one was only not visible
             return f"{words[0]}; the error is in {name} or later" if good else ""
     return f"{words[0]}; the error is in what comes after" if good else ""
+
+
+def _seen(subject: Subject, scenario: Scenario, shapes: set[tuple[int, ...]]) -> list[Seen]:
+    """The tensors of these shapes that one more call makes, in order."""
+    inputs, remote = subject.realise(scenario).inputs, subject.remote
+    found: list[Seen] = []
+    with suppress(*CANDIDATE_ERRORS):
+        if remote is not None:
+            subject.operator.bound(lambda *arguments: found.extend(remote.steps(arguments, shapes)))(*inputs)
+            return found
+        with StepRecorder(shapes) as recorder:
+            found = recorder.seen
+            subject.function(*inputs)
+    return found
 
 
 def _steps(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> dict[str, Envelope]:
@@ -107,7 +81,7 @@ def _holds(value: Tensor, envelope: Envelope) -> bool:
     return value.shape == envelope.exact.shape and compare(value, envelope).holds
 
 
-def _nearest(seen: list[_Seen], envelope: Envelope) -> tuple[float, str] | None:
+def _nearest(seen: list[Seen], envelope: Envelope) -> tuple[float, str] | None:
     """The nearest tensor to a step: its distance, relative to the step's size, and the operation; None if none."""
     exact = envelope.exact.masked_fill(~envelope.usable, 0.0)
     size = float(torch.linalg.vector_norm(exact))

@@ -24,6 +24,10 @@ class Property:
     there is no cell. A `large` property takes most of a GPU's memory: one worker checks those first, while the others
     still hold little. `view` names the table that shows it, besides the table of all properties. `level` is one of
     `harness.report.levels.LEVELS`.
+
+    An `outside` property needs only what calls return. So for a function of another process it is checked in the
+    judge's process; any other property is checked in a process of the function, which could forge the answer. A `once`
+    property is judged in the first selected dtype only.
     """
 
     name: str
@@ -32,6 +36,8 @@ class Property:
     large: bool = False
     view: str = ""
     level: str = PRODUCTION
+    outside: bool = False
+    once: bool = False
     dtypes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     why_only: str = ""

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from backends.base import CUDA, Declaration
-from harness.errors import Failure
+from harness.errors import Ended, Failure
+from harness.judging.remote import Remote, RemoteError, RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
 from spec.contract import Operator
 
@@ -52,6 +53,8 @@ class Subject:
     #: The function as it was given, if `function` is a wrapper that calls it in some form.
     raw: Callable[..., Any] | None = None
     examples: Examples = USUAL
+    #: The function of a candidate, if it runs in another process. Its tensors here are on the CPU.
+    remote: Remote | None = None
     outputs_only: bool = False
 
     def in_form(self, form: Operator) -> Subject:
@@ -60,8 +63,8 @@ class Subject:
 
     @property
     def torch_device(self) -> torch.device:
-        """The device of the tensors; emulated CUDA works on CPU tensors."""
-        return torch.device("cuda" if self.device == CUDA else "cpu")
+        """The device of the tensors; emulated CUDA works on CPU tensors, and another process has its own tensors."""
+        return torch.device("cuda" if self.device == CUDA and self.remote is None else "cpu")
 
     @property
     def dtype_name(self) -> str:
@@ -90,6 +93,10 @@ class Subject:
         where = f"[{scenario.describe(self.operator)}]"
         try:
             results = self.function(*call.inputs)
+        except RunnerFailure as error:
+            raise Ended(
+                f"the candidate's process {error} in forward, but should return {_returned(self.operator)} {where}"
+            ) from error
         except CANDIDATE_ERRORS as error:
             raise Failure(
                 f"forward raised {one_line(error)}; it should return {_returned(self.operator)} {where}"
@@ -111,10 +118,13 @@ class Subject:
                     raise Failure(f"{what} of {arg.name} was {was}, but should be {should}{rule} {where}")
         return tuple(results)
 
-    def gradients(self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario) -> dict[str, Tensor]:
+    def gradients(
+        self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario, retain: bool = False
+    ) -> dict[str, Tensor]:
         """Gradients of the wanted inputs, by name. Raises Failure if one is missing or has a wrong shape or dtype.
 
-        None at all with `outputs_only`.
+        The graph is kept only with `retain`: a compiled backward may refuse that, since it reuses the saved tensors.
+        With `outputs_only` there are no gradients.
         """
         if self.outputs_only:
             return {}
@@ -134,7 +144,12 @@ class Subject:
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         try:
-            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=True)
+            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=retain)
+        except RunnerFailure as error:
+            raise Ended(
+                f"the candidate's process {error} in backward, but should return gradients of {', '.join(wanted)} "
+                f"{where}"
+            ) from error
         except CANDIDATE_ERRORS as error:
             raise Failure(
                 f"backward raised {one_line(error)}; it should return gradients of {', '.join(wanted)} {where}"
@@ -188,5 +203,6 @@ def _returned(operator: Operator) -> str:
 
 def one_line(error: BaseException) -> str:
     """An exception in one line, as failures quote it."""
+    kind = error.kind if isinstance(error, RemoteError) else type(error).__name__
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return f"{kind}: {lines[0]}" if lines else kind

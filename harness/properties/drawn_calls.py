@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.errors import Failure
+from harness.errors import Ended, Failure
 from harness.judging.drawn_scenarios import scenarios
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
@@ -46,12 +46,19 @@ def _draw(tally: Tally, examples: int, first: int) -> None:
     )
     @given(scenarios(tally.subject.operator))
     def run(scenario: Scenario) -> None:
-        tally.run(scenario)
+        if not ended:
+            try:
+                tally.run(scenario)
+            except Ended as failure:
+                ended.append(failure)
 
+    ended: list[Ended] = []
     try:
         run()
+        for failure in ended:
+            raise failure
     except Failure as failure:
         raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
 
 
-PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check, level=VALUES)
+PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check, level=VALUES, outside=True)

@@ -17,4 +17,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.run_all([*ordinary(subject.operator), *at_edges(subject.operator)], OUTPUTS)
 
 
-PROPERTY = Property("forward-parity", "outputs agree with the reference", check, view=PARITY, level=VALUES)
+PROPERTY = Property(
+    "forward-parity", "outputs agree with the reference", check, view=PARITY, level=VALUES, outside=True
+)

@@ -41,6 +41,7 @@ PROPERTY = Property(
     check,
     view=GRADCHECK,
     level=GRADIENTS,
+    outside=True,
     dtypes=("float64",),
     why_only="numerical differentiation needs float64; vjp-parity judges every dtype",
 )

@@ -27,5 +27,9 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "gradient-subsets", "right for every subset of requires_grad and of used outputs", check, level=GRADIENTS
+    "gradient-subsets",
+    "right for every subset of requires_grad and of used outputs",
+    check,
+    level=GRADIENTS,
+    outside=True,
 )

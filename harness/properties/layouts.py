@@ -16,4 +16,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return Tally(subject).run_all(of_layouts(subject.operator))
 
 
-PROPERTY = Property("layouts", "right for transposed, sliced, expanded and offset tensors", check, level=VALUES)
+PROPERTY = Property(
+    "layouts", "right for transposed, sliced, expanded and offset tensors", check, level=VALUES, outside=True
+)

@@ -230,5 +230,9 @@ def _horizon(subject: Subject, measure: _Measure, found: Trajectory) -> dict[str
 
 
 PROPERTY = Property(
-    "recurrence", "the state stays near the reference for a thousand steps fed back", check, level=GRADIENTS
+    "recurrence",
+    "the state stays near the reference for a thousand steps fed back",
+    check,
+    level=GRADIENTS,
+    outside=True,
 )

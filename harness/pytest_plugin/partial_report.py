@@ -7,7 +7,7 @@ a report marked as partial. `--resume` continues such a report: it keeps its cel
 from __future__ import annotations
 
 import contextlib
-import importlib.util
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -61,10 +61,18 @@ def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
         if isinstance(source, FoundBackend):
             paths.append(Path(str(source.package.__file__)).parent)
         elif isinstance(source, Candidate):
-            where = source.text.partition("=")[2].rpartition(":")[0]
-            spec = None if where.endswith(".py") else importlib.util.find_spec(where)
-            paths.append(Path(str(spec.origin)) if spec else Path(where))
+            paths.append(Path(source.where) if source.where.endswith(".py") else _of_module(source.where))
     return sorted({path for path in paths if path.exists() and not path.is_relative_to(own / "backends")})
+
+
+def _of_module(name: str) -> Path:
+    """The file of a module, found without importing it or its packages: they are a candidate's."""
+    path = Path(*name.split("."))
+    for root in map(Path, sys.path):
+        for place in (root / path.with_suffix(".py"), root / path / "__init__.py"):
+            if place.is_file():
+                return place
+    return path
 
 
 @dataclass
@@ -75,6 +83,10 @@ class Record:
     plan: RunPlan
     required: str = PRODUCTION
     cells: list[Cell] = field(default_factory=list)
+    #: Cells that were known before the run: candidates that cannot be imported.
+    known: tuple[Cell, ...] = ()
+    #: What kept candidates from the rest of the machine; None if none was judged.
+    sandbox: str | None = None
     asked: set[str] = field(default_factory=set)
     done: frozenset[str] = frozenset()
     _judged: set[str] = field(default_factory=set)
@@ -122,8 +134,12 @@ class Record:
         return report
 
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
-        plan = replace(self.plan, asked=len(self.asked | self._judged), finished=self.plan.begun if finished else ())
-        return Report(facts, not plan.missing, one_each(self.cells), plan, suite.describe(), self.required)
+        asked = self.asked | self._judged | {names.of_cell(cell) for cell in self.known}
+        plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
+        if self.sandbox is not None:
+            facts = {**facts, "sandbox": self.sandbox}
+        cells = one_each([*self.cells, *self.known])
+        return Report(facts, not plan.missing, cells, plan, suite.describe(), self.required)
 
 
 def _make_room(path: Path, keep: bool) -> None:

@@ -19,11 +19,13 @@ import pytest
 import torch
 
 from backends.base import CUDA
-from harness.errors import HarnessError
+from harness.discovery import Candidate
+from harness.errors import HarnessError, Unavailable
 from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
+from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import gpu_turns, names, progress, workers
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
@@ -31,8 +33,9 @@ from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import LEVELS, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import selection_options
-from harness.running.isolation import Isolation, Limits
+from harness.running import sandbox, selection_options, suite_files
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
 from harness.running.selection import Selection, Slot, slots, to_build
 from spec.contract import DTYPES
@@ -53,6 +56,9 @@ _EXAMPLES = pytest.StashKey[Examples]()
 #: Names of the tests whose cells are in the report of an earlier run.
 _DONE = pytest.StashKey[frozenset[str]]()
 _DONE_NAME = "conformance-done"
+#: Why a candidate cannot be imported, by its text.
+_BROKEN = pytest.StashKey[dict[str, str]]()
+_BROKEN_NAME = "conformance-broken"
 #: Warnings that say nothing about an implementation, each with its source.
 _HARMLESS = (
     # pytest-benchmark warns so whenever pytest-xdist is used; benchmarks run without pytest-xdist
@@ -100,6 +106,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="auto",
         help="judge in a separate process; auto: only candidates; off: never, for a debugger",
     )
+    group.addoption(
+        "--sandbox",
+        choices=sandbox.CHOICES,
+        default="auto",
+        help="auto: candidates run in bubblewrap where it is installed; off: never, for a debugger",
+    )
     group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
     group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
     group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
@@ -136,17 +148,41 @@ def pytest_configure(config: pytest.Config) -> None:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     wanted = config.getoption("isolate")
+    files = suite_files.digests() if selection.candidates and not is_worker else None
     if wanted == "on" or (wanted == "auto" and selection.candidates):
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
-        isolation = config.stash[_ISOLATION] = Isolation(selection, limits)
+        isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
         config.add_cleanup(isolation.stop)
+        if is_worker:
+            config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
+        elif not config.getoption("collectonly"):
+            config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
-        _record(config, selection)
+        _record(config, selection, files)
 
 
-def _record(config: pytest.Config, selection: Selection) -> None:
+def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str]:
+    """Why each candidate that cannot be imported cannot, by its text."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for slot in _slots(selection):
+        if isinstance(slot.source, Candidate) and slot.source.text not in seen:
+            seen.add(slot.source.text)
+            try:
+                why = isolation.imports(slot)
+            except Unavailable:
+                continue  # no such device: its cells say so
+            except HarnessError as error:
+                isolation.stop()
+                raise pytest.UsageError(str(error)) from None
+            if why:
+                found[slot.source.text] = why
+    return found
+
+
+def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> None:
     """Record the run. If the user named a report file, an error in it is reported now."""
-    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, _is_judging(config))
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, _is_judging(config), files)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not selection.is_default or config.getoption("report") or config.getoption("resume"):
         config.stash[_DONE] = recorder.record.done
@@ -158,9 +194,20 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
     path = Path(config.getoption("report") or earlier or "reports/conformance.json")
     try:
         plan = plan_of(config, selection, found)
-        return Record.begin(path, plan, Path(earlier) if earlier else None, _required(config)), found
+        record = Record.begin(path, plan, Path(earlier) if earlier else None, _required(config))
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
+    if selection.candidates:
+        isolated = _ISOLATION in config.stash
+        record.sandbox = sandbox.described(config.getoption("sandbox")) if isolated else "none: --isolate=off"
+    record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
+    return record, found
+
+
+def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, ...]:
+    """One cell for each candidate that cannot be imported; nothing else of it is judged."""
+    first = {slot.source.text: slot for slot in reversed(found) if isinstance(slot.source, Candidate)}
+    return tuple(slot.cell(IMPORTS.name, FAIL, broken[text]) for text, slot in first.items() if text in broken)
 
 
 @pytest.hookimpl(trylast=True)
@@ -249,13 +296,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "slot" not in metafunc.fixturenames:
         return
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
-    found = [slot for slot in _in_order(_selection(metafunc.config)) if property is None or slot.is_asked(property)]
+    found = _asked_of(metafunc.config, property)
     groups = _groups(found, property)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
         for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
+
+
+def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
+    """The slots of one property: one for each implementation if it is judged once, and none of what does not import."""
+    broken = config.stash.get(_BROKEN, {})
+    found = [
+        slot
+        for slot in _in_order(_selection(config))
+        if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
+        and (property is None or slot.is_asked(property))
+    ]
+    if property is not None and property.once:
+        first: dict[tuple[str, str, str], Slot] = {}
+        for slot in found:
+            first.setdefault((slot.operator.name, slot.backend, slot.device), slot)
+        return list(first.values())
+    return found
 
 
 @cache
@@ -356,3 +420,4 @@ def pytest_configure_node(node: Any) -> None:
     """Give every worker the same seed, so that backends share oracles, and the same list of tests to leave out."""
     node.workerinput[_SEED] = node.config.stash[_EXAMPLES].seed
     node.workerinput[_DONE_NAME] = sorted(node.config.stash[_DONE])
+    node.workerinput[_BROKEN_NAME] = node.config.stash.get(_BROKEN, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any
@@ -18,6 +18,7 @@ from harness.rendering import tables
 from harness.report.cell import FAIL, Cell
 from harness.report.levels import exit_reason
 from harness.report.report import Report
+from harness.running import suite_files
 from harness.running.selection import Slot
 
 #: Signals that end a process by default.
@@ -36,8 +37,10 @@ class Recorder:
         begin: Callable[[], tuple[Record, list[Slot]]],
         cells_of: Callable[[pytest.TestReport], list[Cell]],
         is_judging: bool,
+        files: Mapping[str, str] | None = None,
     ) -> None:
-        self._begin, self._cells_of, self._is_judging = begin, cells_of, is_judging
+        """`files` are digests of the suite's files before the first foreign code ran; None if none runs."""
+        self._begin, self._cells_of, self._is_judging, self._files = begin, cells_of, is_judging, files
         self._interrupted = False
         self._report: Report | None = None
         self._trouble = self._why_red = ""
@@ -94,12 +97,18 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         # -x and --maxfail leave cells out too.
         self._interrupted |= bool(session.shouldfail or session.shouldstop)
-        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked):
+        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known):
             if self._is_judging and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
                 self._why_red = _nothing_selected(session.config)
             return
+        changed = [] if self._files is None else suite_files.changed(self._files, suite_files.digests())
+        if changed:
+            self._trouble = (
+                f"files of the suite changed while a candidate was judged: {', '.join(changed[:5])}; "
+                "this report counts for nothing: restore the files and judge again, with bubblewrap installed"
+            )
         try:
-            self._report = self.record.end(self._interrupted)
+            self._report = self.record.end(self._interrupted or bool(changed))
         except OSError as error:
             self._trouble = f"the report could not be written to {self.record.path}: {error.strerror or error}"
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
@@ -107,6 +116,8 @@ class Recorder:
         self._why_red = exit_reason(self._report, part=self.record.plan.shards > 1)
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED if self._why_red else pytest.ExitCode.OK
+        if changed:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._trouble:

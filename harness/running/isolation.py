@@ -1,147 +1,176 @@
-"""Judge in a separate process, with limits on time and memory: what a candidate does there costs at most one cell.
+"""Judge an implementation that runs in other processes: what it does there costs at most one cell.
 
-The process is started once and judges cell after cell; it is started again after it died or was ended. Its parent
-only waits and watches, so no crash, hang, exit() or leak affects the parent.
+A candidate runs in two processes of its own. One has imported nothing of this project; it returns tensors, and
+properties that need only those are judged here, in a process that never imports the candidate. The other runs the
+properties that look at the inside of PyTorch, and answers with their cells. Neither sends anything that could carry
+code. A process that ended is started again for the next cell.
 """
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
+import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from harness.errors import HarnessError, UsageError
-from harness.judging import exit_status, traced
-from harness.judging import judge as judging
+from harness.discovery import Candidate
+from harness.errors import Broken, HarnessError, Unavailable, UsageError
+from harness.judging.judge import judge
 from harness.judging.property import Property
+from harness.judging.remote import RunnerFailure
+from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.report.cell import FAIL, Cell
-from harness.running.selection import Selection, Slot, slots
+from harness.report.cell import FAIL, NOT_RUN, Cell
+from harness.running import inside_runner, sandbox
+from harness.running.candidate_process import START, CandidateProcess, Limits
+from harness.running.runner_process import RunnerProcess
+from harness.running.selection import Selection, Slot, declarations
 
-_START_LIMIT = 300.0  # includes imports, and builds that the candidate starts at import
-_PAGE = 4096
-
-
-@dataclass(frozen=True)
-class Limits:
-    """For one cell: seconds, and bytes of resident memory above what the process had when it was ready."""
-
-    seconds: float = 300.0
-    memory: int = 8 * 2**30
-
-
-def _serve(connection: Connection, selection: Selection, extra: tuple[Property, ...], trace: str) -> None:
-    """The main function of the process: save the judge's functions, import the candidates, judge what is requested."""
-    torch.set_num_threads(1)
-    properties = {**all_properties(), **{property.name: property for property in extra}}
-    judging.bind()
-    traced.FILE = trace
-    try:
-        known = {slot.id: slot for slot in slots(selection)}
-    except HarnessError as error:
-        connection.send(UsageError(str(error)))  # same message; not every error can be pickled
-        return
-    connection.send(sorted(known))
-    while True:
-        slot_id, name = connection.recv()
-        try:
-            connection.send(known[slot_id].judge(properties[name]))
-        except Exception as error:  # an error of the harness: the parent raises it
-            connection.send(HarnessError(f"{type(error).__name__}: {error}"))
+_ROOT = Path(__file__).parents[2]
+#: Characters of a reason, and of a text among the figures, that are taken over from another process.
+_TEXT = 100_000
 
 
 class Isolation:
-    """A process that judges, and its supervision."""
+    """The processes of the implementation that is judged at present. Those of the one before have ended."""
 
-    def __init__(self, selection: Selection, limits: Limits, extra: tuple[Property, ...] = ()) -> None:
-        """`extra` are properties beyond those of `harness.properties`."""
+    def __init__(
+        self,
+        selection: Selection,
+        limits: Limits,
+        extra: tuple[Property, ...] = (),
+        choice: str = "auto",
+        writable: tuple[Path, ...] = (),
+    ) -> None:
+        """`extra` are properties beyond those of `harness.properties`, `choice` a value of `--sandbox`.
+
+        Candidates may also write to the folders `writable`.
+        """
         self._selection, self._limits, self._extra = selection, limits, extra
-        self._process: Any = None
-        self._connection: Connection | None = None
-        #: The file to which the process writes what it is about to do.
+        self._choice, self._writable = choice, writable
+        self._properties = {**all_properties(), **{property.name: property for property in extra}}
+        self._place: tuple[str, str] | None = None
+        self._outside: CandidateProcess | None = None
+        self._inside: RunnerProcess | None = None
+        #: The file to which the inner process writes what it is about to do.
         self._trace = ""
 
-    def start(self) -> None:
-        """Start the process and wait until it has imported the candidates.
-
-        Raises what the process raised, and UsageError if it died or hung.
-        """
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        if not self._trace:
-            handle, self._trace = tempfile.mkstemp(prefix="call-")
-            os.close(handle)
-        arguments = (theirs, self._selection, self._extra, self._trace)
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
-        theirs.close()
-        answer, why = self._answer(_START_LIMIT, None)
-        if isinstance(answer, HarnessError):
-            self.stop()
-            raise answer
-        if why:
-            raise UsageError(f"the process that imports the candidates {why}")
-        self._base = self._resident()
+    def imports(self, slot: Slot) -> str:
+        """Why the candidate cannot be imported; empty if it can. Raises UsageError if the function is not there."""
+        try:
+            declarations(self._process_of(slot).declared())
+        except Broken as error:
+            return str(error)
+        return ""
 
     def judge(self, slot: Slot, property: str) -> Cell:
-        """The cell, judged in the process; a `fail` if the process died or exceeded a limit. Raises HarnessError."""
-        if self._process is None:
-            self.start()
-        assert self._connection is not None
-        began = time.monotonic()
-        Path(self._trace).write_text("")
-        self._connection.send((slot.id, property))
-        answer, why = self._answer(self._limits.seconds, self._base + self._limits.memory)
-        if isinstance(answer, HarnessError):
-            raise answer
-        if isinstance(answer, Cell):
-            return answer
-        reason = f"the process {why} while {property} was judged, but should return"
-        call, _, script = Path(self._trace).read_text().partition("\n")
-        cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
-        return replace(cell, figures={"reproducer": script}) if script else cell
+        """The cell; a `fail` if the process died or exceeded a limit. Raises HarnessError if the harness failed."""
+        try:
+            if isinstance(slot.source, Candidate) and self._properties[property].outside:
+                return self._judged_here(slot, self._properties[property])
+            return self._judged_there(slot, property)
+        except Unavailable as error:
+            return slot.cell(property, NOT_RUN, str(error))
 
     def stop(self) -> None:
-        """End the process, if there is one, and remove its files."""
-        self._kill()
+        """End the processes, if there are any, and remove their files."""
+        for process in (self._outside, self._inside):
+            if process is not None:
+                process.stop()
+        self._outside = self._inside = self._place = None
         if self._trace:
             Path(self._trace).unlink(missing_ok=True)
             self._trace = ""
 
-    def _kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._process = None
+    def _turn_to(self, slot: Slot) -> None:
+        """End the processes of another implementation: they hold memory, and could disturb this one."""
+        text = slot.source.text if isinstance(slot.source, Candidate) else slot.backend
+        if self._place != (text, slot.device):
+            self.stop()
+            self._place = (text, slot.device)
 
-    def _answer(self, seconds: float, memory: int | None) -> tuple[object, str]:
-        """(the answer, "") or (None, what happened to the process); in the second case the process has ended."""
-        assert self._connection is not None
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with contextlib.suppress(EOFError, OSError):
-                if self._connection.poll(0.05):
-                    return self._connection.recv(), ""
-            if not self._process.is_alive():
-                self._process.join()
-                ended = exit_status.in_words(self._process.exitcode)
-                self._process = None
-                return None, ended
-            if memory is not None and self._resident() > memory:
-                self._kill()
-                return None, f"took more than {self._limits.memory / 2**30:.3g} GB of memory"
-        self._kill()
-        return None, f"was still running after {seconds:.0f} s"
+    def _process_of(self, slot: Slot) -> CandidateProcess:
+        assert isinstance(slot.source, Candidate)
+        self._turn_to(slot)
+        if self._outside is None:
+            slot.require_device()
+            self._outside = CandidateProcess(slot.source, slot.device, self._limits, self._choice)
+        self._outside.begin()
+        return self._outside
 
-    def _resident(self) -> int:
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * _PAGE
-        return 0
+    def _judged_here(self, slot: Slot, property: Property) -> Cell:
+        assert isinstance(slot.source, Candidate)
+        began = time.monotonic()
+        process = self._process_of(slot)
+        try:
+            declared = declarations(process.declared())
+        except Broken as error:
+            return slot.cell(property.name, FAIL, str(error), time.monotonic() - began)
+        function, place = process.function, (slot.operator, slot.backend, slot.device, slot.dtype)
+        process.begin()
+        return judge(
+            Subject(*place, function, declared, slot.source.text, examples=slot.examples, remote=function), property
+        )
+
+    def _judged_there(self, slot: Slot, property: str) -> Cell:
+        self._turn_to(slot)
+        began = time.monotonic()
+        if self._inside is None or not self._inside.alive:
+            self._inside = self._started(slot)
+        Path(self._trace).write_text("")
+        try:
+            answer, _ = self._inside.ask({"slot": slot.id, "property": property}, seconds=self._limits.seconds)
+            if "trouble" in answer:
+                raise HarnessError(str(answer["trouble"])[:_TEXT])
+            return _cell(answer.get("cell"), slot, property)
+        except RunnerFailure as error:
+            reason = f"the process {error} while {property} was judged, but should return"
+        call, _, script = Path(self._trace).read_text(errors="replace")[:_TEXT].partition("\n")
+        cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
+        return replace(cell, figures={"reproducer": script}) if script else cell
+
+    def _started(self, slot: Slot) -> RunnerProcess:
+        """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
+        foreign, folder, selection = False, Path.cwd(), self._selection
+        if isinstance(slot.source, Candidate):
+            foreign, folder = True, sandbox.scratch(slot.source.text)
+            # Only this candidate, and complete paths: the process has another working folder.
+            places = tuple(path.resolve() for path in selection.spec_paths)
+            selection = replace(selection, candidates=(slot.source.text,), backends=(), spec_paths=places)
+        if not self._trace:
+            handle, self._trace = tempfile.mkstemp(prefix="call-", dir=folder / "tmp" if foreign else None)
+            os.close(handle)
+        command = [sys.executable, "-P", "-m", inside_runner.__name__]
+        environment = sandbox.environment(folder) if foreign else dict(os.environ)
+        path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
+        started = RunnerProcess(
+            sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
+            folder,
+            {**environment, "PYTHONPATH": os.pathsep.join(path)},
+            self._limits.memory,
+            signal_offset=foreign and sandbox.is_used(self._choice),
+        )
+        try:
+            answer, _ = started.ask({"begin": inside_runner.start(selection, self._extra, self._trace)}, seconds=START)
+        except RunnerFailure as error:
+            raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
+        if "trouble" in answer:
+            started.stop()
+            raise UsageError(str(answer["trouble"]))
+        return started
+
+
+def _cell(record: Any, slot: Slot, property: str) -> Cell:
+    """The cell from another process. Raises RunnerFailure if it is none, or about something else."""
+    names = {field.name for field in fields(Cell)}
+    found: Cell | None = None
+    with contextlib.suppress(TypeError, ValueError, AttributeError):
+        found = Cell(**{name: value for name, value in record.items() if name in names})
+    asked = slot.cell(property, FAIL, "asked").key
+    if found is None or found.key != asked or not isinstance(found.reason, str) or not isinstance(found.figures, dict):
+        raise RunnerFailure("sent a cell that was not asked for")
+    return replace(found, reason=found.reason[:_TEXT], seconds=float(found.seconds))

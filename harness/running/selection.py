@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,13 +84,17 @@ class Slot:
             return None  # its cells say so
         return found if isinstance(found, CompiledOperator) else None
 
+    def require_device(self) -> None:
+        """Raise Unavailable if this machine lacks the device."""
+        discovery.require_device(self.device)
+
     def subject(self) -> Subject:
         """Load the implementation. Raises Absent, Unavailable, Broken."""
         declared: tuple[Declaration, ...]
         if isinstance(self.source, Candidate):
             discovery.require_device(self.device)
-            function, source = self.source.function, self.source.text
-            declared = tuple(Declaration(name, reason) for name, reason in self.source.declared.items())
+            function, found = discovery.load_candidate(self.source)
+            source, declared = self.source.text, declarations(found)
         else:
             why = self.source.backend.absent.get(self.operator.name)
             if why is not None and self.source.implementation(self.operator.name) is None:
@@ -140,6 +144,12 @@ class Slot:
         return judge(subject, property)
 
 
+def declarations(declared: Mapping[str, str]) -> tuple[Declaration, ...]:
+    """What the module of a candidate declares, for every device and dtype. Raises UnknownName."""
+    _known("property in DECLARED", list(declared), all_properties())
+    return tuple(Declaration(name, reason) for name, reason in declared.items())
+
+
 def slots(selection: Selection) -> list[Slot]:
     """Every slot of the selection. Raises UnknownName for an unknown name."""
     operators = discovery.operators(selection.spec_paths)
@@ -176,8 +186,6 @@ def to_build(places: Sequence[Slot]) -> list[str]:
 def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequence[torch.dtype]) -> Iterator[Slot]:
     for text in selection.candidates:
         found = discovery.candidate(text)
-        where = found.text.partition("=")[2].rpartition(":")[0]
-        _known(f"property in DECLARED of {where}", list(found.declared), all_properties())
         _known("operator", [found.operator], operators)
         _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):

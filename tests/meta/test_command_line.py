@@ -131,19 +131,61 @@ def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_
     ("option", "says"),
     [
         ("--dtype=float3", "ERROR: unknown dtype 'float3'; did you mean 'float32'?"),
-        ("--candidate=lltm={tmp}/broken.py:f", "broken.py does not import: ModuleNotFoundError: No module named"),
+        ("--candidate=lltm={tmp}/other.py:f", "ERROR: unknown function in"),
     ],
     ids=["name", "import"],
 )
 def test_an_option_that_cannot_be_met_is_one_sentence(
     conformance: Run, tmp_path: Path, option: str, says: str, workers: list[str]
 ) -> None:
-    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    (tmp_path / "other.py").write_text("def g(): ...\n")
     run = conformance("sizes", option.format(tmp=tmp_path), *workers)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     output = run.stdout + run.stderr
     assert says in output
     assert len(output.strip().splitlines()) == 1, output
+
+
+_AT_IMPORT = {
+    "exit": ("exit(0)", "does not import: SystemExit: 0"),
+    "os-exit": ("import os; os._exit(0)", "its process exited with code 0"),
+    "crash": ("import ctypes; ctypes.string_at(0)", "its process died of SIGSEGV"),
+    "hang": ("import time; time.sleep(600)", "its process was still running after 5 s"),
+    "interrupt": ("raise KeyboardInterrupt", "does not import: KeyboardInterrupt"),
+    "descriptors": ("import os; os.closerange(3, 300)", "Bad file descriptor"),
+    "deletes-itself": ("import os; os.unlink(__file__); 1 / 0", "does not import: "),
+    "unreadable": (
+        "class E(Exception):\n    __str__ = None\nraise E",
+        "does not import: E: its message cannot be read",
+    ),
+    "output": ("import sys; sys.stdout.write('x' * 10**8); exit()", "does not import: SystemExit"),
+    "kills-its-group": ("import os; os.killpg(0, 9)", "its process died of SIGKILL"),
+}
+
+
+@pytest.mark.parametrize("accident", _AT_IMPORT)
+def test_what_a_candidate_does_at_import_is_one_cell(conformance: Run, tmp_path: Path, accident: str) -> None:
+    """The run ends with a complete report, and the exit code is not 0."""
+    source, says = _AT_IMPORT[accident]
+    file, report = tmp_path / "k.py", tmp_path / "report.json"
+    file.write_text(f"{source}\ndef f(*inputs): ...\n")
+    options = [f"--candidate=lltm={file}:f", "--time-limit=5", f"--report={report}"]
+    run = conformance("sizes", *options, *(["-n", "2"] if accident == "crash" else []))
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED
+    found = Report.read(report)
+    assert found.complete
+    (cell,) = found.cells
+    assert (cell.property, cell.verdict) == ("imports", FAIL)
+    assert says in cell.reason
+    assert says in run.stdout
+
+
+def test_a_candidate_that_does_not_import_costs_the_others_nothing(conformance: Run, tmp_path: Path) -> None:
+    file, report = tmp_path / "k.py", tmp_path / "report.json"
+    file.write_text("exit(0)")
+    chosen = ["--dtype=float32", f"--report={report}", f"--candidate=lltm={file}:f", *_candidates("right")]
+    assert conformance("forward_parity", *chosen).returncode == pytest.ExitCode.TESTS_FAILED
+    assert [(cell.backend, cell.verdict) for cell in Report.read(report).cells] == [("f", FAIL), ("right", PASS)]
 
 
 #: A shell may have started this process with SIGINT ignored, which children inherit.
@@ -160,6 +202,7 @@ def test_an_interrupted_run_leaves_a_report(tmp_path: Path) -> None:
     body = f"    pathlib.Path({str(here)!r}).touch()\n    time.sleep(60)\n"
     file.write_text(f"import time, pathlib\ndef waits(*inputs):\n{body}")
     options = ["-p", "no:cacheprovider", "-q", "--dtype=float32", f"--report={report}", *_candidates("right")]
+    options.append("--sandbox=off")  # the candidate leaves a file outside of its scratch folder
     command = [sys.executable, "-c", _INTERRUPTIBLE, "tests/conformance/test_properties.py::test_vjp_parity", *options]
     with subprocess.Popen(
         [*command, f"--candidate=lltm={file}:waits"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True

@@ -1,12 +1,16 @@
 """A candidate that crashes, exits, hangs or takes all memory costs one cell; the next is judged as usual."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import harness
 from harness.errors import UsageError
 from harness.report.cell import FAIL, PASS
-from harness.running.isolation import Isolation, Limits
+from harness.running import sandbox
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 
 CANDIDATES = """
@@ -68,15 +72,52 @@ def test_it_costs_one_cell(isolation: Isolation, by_name: dict[str, Slot], name:
 
 
 def test_a_hang_is_ended(selection: Selection, by_name: dict[str, Slot]) -> None:
-    isolation = Isolation(selection, Limits(seconds=1))
-    isolation.start()
+    isolation = Isolation(selection, Limits(seconds=2))
     cell = isolation.judge(by_name["hangs"], "forward-parity")
     assert cell.verdict == FAIL
-    assert "was still running after 1 s" in cell.reason
+    assert "was still running after 2 s in forward" in cell.reason
     isolation.stop()
 
 
-def test_what_cannot_be_imported_is_told() -> None:
-    isolation = Isolation(Selection(candidates=("lltm=json:lods",)), Limits())
+def test_a_function_that_is_not_there_is_told() -> None:
+    selection = Selection(candidates=("lltm=json:lods",), dtypes=("float32",), devices=("cpu",))
+    isolation = Isolation(selection, Limits())
     with pytest.raises(UsageError, match="did you mean 'loads'"):
-        isolation.start()
+        isolation.imports(slots(selection)[0])
+    isolation.stop()
+
+
+@pytest.mark.parametrize("property", ["forward-parity", "memory"])
+def test_the_process_has_only_its_scratch_folder(
+    property: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outer process and the inner one: a write anywhere else fails, and no variable tells of a test."""
+    if sandbox.why_none():
+        pytest.skip(sandbox.why_none())
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "this one")
+    file = tmp_path / "writes.py"
+    file.write_text(WRITES.format(outside=tmp_path / "outside.txt", suite=Path(harness.__file__).parent / "x.py"))
+    selection = Selection(candidates=(f"lltm={file}:writes",), dtypes=("float32",), devices=("cpu",))
+    isolation = Isolation(selection, Limits())
+    cell = isolation.judge(slots(selection)[0], property)
+    isolation.stop()
+    assert "wrote: scratch; seen: none" in cell.reason
+    assert not (tmp_path / "outside.txt").exists()
+
+
+WRITES = """
+import os, tempfile
+from pathlib import Path
+
+def writes(*inputs):
+    wrote = []
+    places = {{"outside": "{outside}", "suite": "{suite}", "scratch": Path(tempfile.gettempdir()) / "own.txt"}}
+    for name, place in places.items():
+        try:
+            Path(place).write_text("was here")
+            wrote.append(name)
+        except OSError:
+            pass
+    seen = [name for name in os.environ if name.startswith(("PYTEST", "LLTM"))]
+    raise RuntimeError(f"wrote: {{', '.join(wrote)}}; seen: {{', '.join(seen) or 'none'}}")
+"""

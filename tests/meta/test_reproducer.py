@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from harness.discovery import candidate
+from harness.discovery import candidate, load_candidate
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties.drawn_calls import PROPERTY
@@ -29,7 +29,8 @@ def test_the_script_shows_the_failure_alone(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text(WRONG)
     found = candidate(f"lltm={file}:lltm")
-    subject = Subject(OPERATOR, found.name, "cpu", torch.float32, found.function, source=found.text)
+    function, _ = load_candidate(found)
+    subject = Subject(OPERATOR, found.name, "cpu", torch.float32, function, source=found.text)
     cell = judge(subject, PROPERTY)
     assert cell.verdict == FAIL
     script = cell.figures["reproducer"]

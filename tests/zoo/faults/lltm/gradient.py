@@ -161,7 +161,7 @@ class BiasOfFirstRow(Cell):
         return d_gates[0]
 
 
-@fault("vjp-parity", r"backward returned a gradient of shape \(1, 15\) for bias", defects=(4,))
+@fault("raw-backward", r"backward returned a gradient of shape \(1, 15\) for bias", defects=(4,))
 class BiasGradientKeepsDim(Cell):
     """The bias gradient has shape (1, 3H), which autograd sums away silently."""
 
@@ -169,7 +169,7 @@ class BiasGradientKeepsDim(Cell):
         return d_gates.sum(0, keepdim=True)
 
 
-@fault("vjp-parity", r"backward returned a gradient of shape \(3, 15\) for bias")
+@fault("raw-backward", r"backward returned a gradient of shape \(3, 15\) for bias")
 class BiasGradientNotSummed(Cell):
     """The bias gradient is not summed over the batch; autograd's own reduction hides it."""
 

@@ -123,7 +123,7 @@ class MeanForSum(Network):
         return g.mean(0)
 
 
-@fault("vjp-parity", r"backward returned a gradient of shape \(1, 5\) for hidden_bias", defects=(4,))
+@fault("raw-backward", r"backward returned a gradient of shape \(1, 5\) for hidden_bias", defects=(4,))
 class BiasGradientKeepsDim(Network):
     """The gradient of the hidden bias has shape (1, H), which autograd sums away silently."""
 

@@ -1,0 +1,267 @@
+"""The runner: import a function, call it with the tensors that the judge sends, and send back what it returned.
+
+This file is a program of its own. `harness.running.sandbox` copies it into a scratch folder and starts it there, so the
+process has imported torch and nothing of this project. It knows no oracle, no allowance and no verdict.
+
+A message is two parts: a header, which is JSON, and tensors, which are safetensors. Neither can carry code. Each
+request has an `id`, which its reply repeats. A call makes a *record*: its input leaves and its outputs. A later request
+differentiates a record, which makes another record, so that second derivatives work too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+#: How many records are kept at most. The judge says which ones it no longer needs; a graph holds its saved tensors.
+KEPT = 256
+#: Characters of an error's message that are sent.
+TEXT = 20_000
+
+Header = dict[str, Any]
+Tensors = dict[str, Tensor]
+
+
+class Graph:
+    """A differentiable computation: `outputs` as a function of `leaves`. `again` computes it once more."""
+
+    def __init__(self, leaves: list[Tensor], outputs: list[Any], again: Callable[[], list[Any]]) -> None:
+        self.leaves, self.outputs, self.again = leaves, outputs, again
+        #: Whether a differentiation has freed the graph.
+        self.spent = False
+
+
+class Runner:
+    """The function under test, and the records of its latest calls."""
+
+    def __init__(self) -> None:
+        self.function: Callable[..., Any] | None = None
+        self.device = torch.device("cpu")
+        self.records: OrderedDict[int, Graph] = OrderedDict()
+        self.held: list[Tensor] = []
+        self.last = 0
+
+    def answer(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        """The reply to one request."""
+        for number in asked.get("drop", ()):
+            self.records.pop(number, None)
+        match asked["do"]:
+            case "ready":
+                return {}, {}
+            case "import":
+                return self.imported(asked), {}
+            case "call":
+                return self.called(asked, tensors)
+            case "differentiate":
+                return self.differentiated(asked, tensors)
+        raise ValueError(f"do was {asked['do']!r}, but should be import, call or differentiate")
+
+    def imported(self, asked: Header) -> Header:
+        """Import the candidate; say whether the function is there, and what its module declares."""
+        self.device = torch.device(asked["device"])
+        sys.path[:0] = asked["path"]
+        module = _module(asked["where"])
+        found = getattr(module, asked["attribute"], None)
+        declared = getattr(module, "DECLARED", {})
+        right = isinstance(declared, dict) and all(isinstance(x, str) and x for pair in declared.items() for x in pair)
+        self.function = found if callable(found) else None
+        return {
+            "callable": callable(found),
+            "kind": type(found).__name__,
+            "names": [name for name in vars(module) if not name.startswith("_")],
+            "declared": declared if right else None,
+            "shown": repr(declared)[:TEXT],
+        }
+
+    def called(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        """Call the function. `arguments` are tensors or plain values, in order; `grad` is the grad mode."""
+        assert self.function is not None
+        function = self.function
+        arguments = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
+        leaves = [argument for argument in arguments if isinstance(argument, Tensor)]
+        if asked["held"]:
+            leaves = self._held(leaves)
+            given = iter(leaves)
+            arguments = [next(given) if isinstance(argument, Tensor) else argument for argument in arguments]
+        single = False
+
+        def run() -> list[Any]:
+            nonlocal single
+            results = function(*arguments)
+            single = not isinstance(results, tuple | list)
+            return [results] if single else list(results)
+
+        with torch.set_grad_enabled(asked["grad"]):
+            steps = StepRecorder({tuple(shape) for shape in asked["steps"]}) if asked["steps"] else None
+            with steps or contextlib.nullcontext():
+                outputs = run()
+        header, sent = self._described(outputs, Graph(leaves, outputs, run))
+        if steps is not None:
+            header["steps"] = [[seen.operation, seen.is_view] for seen in steps.seen]
+            sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
+        return {**header, "single": single}, sent
+
+    def differentiated(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        """The gradients of a record's outputs, weighted by cotangents, with respect to its leaves."""
+        record = self.records.get(asked["of"])
+        if record is None:
+            raise RuntimeError("the record of that call is no longer kept")
+        if record.spent:
+            with torch.enable_grad():
+                record.outputs, record.spent = record.again(), False
+        given = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
+        pairs = [(y, g) for y, g in zip(record.outputs, given, strict=True) if g is not None]
+        used = [(y, g) for y, g in pairs if isinstance(y, Tensor) and y.requires_grad]
+        wanted = [leaf for leaf, is_wanted in zip(record.leaves, asked["wanted"], strict=True) if is_wanted]
+
+        def run() -> list[Any]:
+            ys, gs = zip(*used, strict=True)
+            found = iter(
+                torch.autograd.grad(ys, wanted, gs, allow_unused=True, create_graph=asked["create_graph"])
+                if wanted
+                else ()
+            )
+            return [next(found) if is_wanted else None for is_wanted in asked["wanted"]]
+
+        gradients = run() if used else [None for _ in asked["wanted"]]
+        record.spent = not asked["create_graph"]
+        leaves = [*record.leaves, *(g for g in given if g is not None)]
+        return self._described(gradients, Graph(leaves, gradients, run))
+
+    def _argument(self, number: int, about: Any, tensors: Tensors) -> Any:
+        """A tensor as the judge described it: its storage, and its view of it; or a plain value; or None."""
+        if about is None or "value" in about:
+            return None if about is None else about["value"]
+        # A copy is aligned as tensors usually are; a part of a message is not.
+        storage = tensors[str(number)].to(self.device, copy=True)
+        tensor = storage.as_strided(about["shape"], about["stride"], about["offset"])
+        return tensor.detach().requires_grad_(about["requires_grad"])
+
+    def _held(self, leaves: list[Tensor]) -> list[Tensor]:
+        """The tensors of the call before, with the new values in them, if they are alike; else the new tensors."""
+
+        def likeness(tensors: list[Tensor]) -> list[Any]:
+            return [(t.shape, t.stride(), t.dtype, t.requires_grad) for t in tensors]
+
+        if likeness(self.held) == likeness(leaves):
+            with torch.no_grad():
+                for old, new in zip(self.held, leaves, strict=True):
+                    old.copy_(new)
+        else:
+            self.held = leaves
+        return self.held
+
+    def _described(self, results: list[Any], record: Graph) -> tuple[Header, Tensors]:
+        """The results as a header and tensors, and the number of their record."""
+        self.last += 1
+        self.records[self.last] = record
+        while len(self.records) > KEPT:
+            self.records.popitem(last=False)
+        sent = {
+            str(place): y.detach().cpu().contiguous().clone()
+            for place, y in enumerate(results)
+            if type(y) is Tensor and y.layout == torch.strided
+        }
+        return {"record": self.last, "results": [_about(y) for y in results]}, sent
+
+
+def _about(result: Any) -> Header | None:
+    if result is None:
+        return None
+    if type(result) is not Tensor:
+        return {"kind": type(result).__name__}
+    if result.layout != torch.strided:
+        return {"kind": f"tensor of layout {str(result.layout).removeprefix('torch.')}"}
+    return {"kind": "Tensor", "requires_grad": result.requires_grad, "device": str(result.device)}
+
+
+def _module(where: str) -> Any:
+    """A Python file by its path, or a module by its name."""
+    if not where.endswith(".py"):
+        return importlib.import_module(where)
+    name = f"candidate_{Path(where).stem}_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+    found = importlib.util.spec_from_file_location(name, where)
+    if found is None or found.loader is None:
+        raise ImportError(f"{where} is not a Python file")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module
+
+
+class Seen:
+    """What an operation returned, in float64; `is_view` if it made no new tensor."""
+
+    def __init__(self, operation: str, value: Tensor, is_view: bool) -> None:
+        self.operation, self.value, self.is_view = operation, value, is_view
+
+
+class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Copies the floating-point results of these shapes, in the order in which they are made."""
+
+    #: Elements that are recorded in all. A call that makes more is not examined further.
+    ELEMENTS = 2**24
+
+    def __init__(self, shapes: set[tuple[int, ...]]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._shapes, self._left = shapes, self.ELEMENTS
+        self.seen: list[Seen] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        results = func(*args, **(kwargs or {}))
+        is_view = not func._schema.is_mutable and any(value.alias_info is not None for value in func._schema.returns)
+        for result in torch.utils._pytree.tree_leaves(results):
+            if isinstance(result, Tensor) and result.is_floating_point() and tuple(result.shape) in self._shapes:
+                self._left -= result.numel()
+                if self._left >= 0:
+                    value = result.detach().cpu().double().clone(memory_format=torch.contiguous_format)
+                    self.seen.append(Seen(str(func.overloadpacket), value, is_view))
+        return results
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error).strip()[:TEXT]
+    except Exception as other:
+        return f"its message cannot be read: {type(other).__name__}"
+
+
+def messages(connection: Connection) -> Iterator[tuple[Header, Tensors]]:
+    """Every request, until the judge closes the connection."""
+    while True:
+        try:
+            yield json.loads(connection.recv_bytes()), load(connection.recv_bytes())
+        except EOFError:
+            return
+
+
+def main(descriptor: int) -> None:
+    """Answer requests until there are no more."""
+    connection, runner = Connection(descriptor), Runner()
+    torch.set_num_threads(1)
+    for asked, tensors in messages(connection):
+        try:
+            header, results = runner.answer(asked, tensors)
+        except BaseException as error:
+            header, results = {"error": {"kind": type(error).__name__, "text": _text(error)}}, {}
+        connection.send_bytes(json.dumps({**header, "id": asked["id"]}).encode())
+        connection.send_bytes(save(results))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,34 @@
+"""A function of another process, as the judge sees it: what it raises, and what can be asked of it beside a call."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from harness.errors import HarnessError
+from harness.executing.runner import Seen
+
+
+class RemoteError(HarnessError):
+    """An exception of a candidate in its own process: the name of its class, and its text."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class RunnerFailure(HarnessError):
+    """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
+
+
+class Remote(Protocol):
+    """The function of a candidate in another process."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it. Raises RemoteError for what it raised there, and RunnerFailure."""
+
+    def steps(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> list[Seen]:
+        """Call it, and return the intermediate tensors of these shapes."""
+
+    def same_addresses(self) -> AbstractContextManager[None]:
+        """Within it, every call finds its arguments at the addresses of the call before."""

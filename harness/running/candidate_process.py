@@ -1,0 +1,117 @@
+"""The process of one candidate: it is started when the candidate is first needed, and again after it has ended."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.base import CUDA
+from harness import executing
+from harness.discovery import Candidate
+from harness.errors import Broken
+from harness.judging.remote import RunnerFailure
+from harness.running import sandbox
+from harness.running.remote_function import RemoteFunction
+from harness.running.runner_process import Header, RunnerProcess, Tensors
+
+#: Seconds for Python to start and to import torch, which is no work of a candidate.
+START = 300.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """For one cell: seconds, and bytes of resident memory above what the process had when it was ready."""
+
+    seconds: float = 300.0
+    memory: int = 8 * 2**30
+
+
+class CandidateProcess:
+    """A candidate in a process of its own, which has imported torch and nothing of this project."""
+
+    def __init__(self, candidate: Candidate, device: str, limits: Limits, choice: str = "auto") -> None:
+        """`choice` is a value of `--sandbox`."""
+        self._candidate, self._device, self._limits, self._choice = candidate, device, limits, choice
+        self._process: RunnerProcess | None = None
+        self._declared: dict[str, str] | None = None
+        #: Why the candidate cannot be imported. It is not tried again: each try may take until the limit.
+        self._broken = ""
+        self._deadline = time.monotonic() + limits.seconds
+        self.function = RemoteFunction(self._asked, device)
+
+    def begin(self) -> None:
+        """A new cell begins: it has the whole time limit."""
+        self._deadline = time.monotonic() + self._limits.seconds
+
+    def declared(self) -> dict[str, str]:
+        """What the candidate's module declares that it does not do. Imports it where that has not been done.
+
+        Raises Broken if the import fails, ends the process or takes too long; UsageError if the function is not there.
+        """
+        if self._broken:
+            raise Broken(self._broken)
+        if self._declared is None or self._process is None or not self._process.alive:
+            try:
+                self._declared = self._imported()
+            except RunnerFailure as error:
+                self._broken = f"{self._candidate.where} does not import: its process {error}{self._last_words()}"
+                raise Broken(self._broken) from error
+            except Broken as error:
+                self._broken = str(error)
+                raise
+        return self._declared
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _asked(self, header: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        if self._process is None or not self._process.alive:
+            try:
+                self.declared()
+            except Broken as error:
+                raise RunnerFailure(f"could not be started again: {error}") from error
+        assert self._process is not None
+        return self._process.ask(header, tensors, seconds=max(self._deadline - time.monotonic(), 0.01))
+
+    def _imported(self) -> dict[str, str]:
+        self.stop()
+        folder = sandbox.scratch(self._candidate.text)
+        program = folder / "tmp" / "main.py"
+        shutil.copyfile(Path(executing.__path__[0]) / "runner.py", program)
+        command = sandbox.command([sys.executable, "-P", str(program)], folder, self._choice)
+        self._process = RunnerProcess(
+            command, folder, sandbox.environment(folder), self._limits.memory, signal_offset=command[0] == "bwrap"
+        )
+        self._process.ask({"do": "ready"}, seconds=START)
+        answer, _ = self._process.ask(
+            {
+                "do": "import",
+                "where": self._candidate.where,
+                "attribute": self._candidate.attribute,
+                "device": "cuda" if self._device == CUDA else "cpu",
+                "path": [str(Path.cwd())],
+            },
+            seconds=self._limits.seconds,
+        )
+        if "error" in answer:
+            error = answer["error"]
+            text = f": {error['text']}" if error.get("text") else ""
+            raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}{text}")
+        names = answer.get("names")
+        return self._candidate.check(
+            bool(answer.get("callable")),
+            str(answer.get("kind")),
+            map(str, names if isinstance(names, list) else []),
+            answer.get("declared"),
+            str(answer.get("shown")),
+        )
+
+    def _last_words(self) -> str:
+        lines = self._process.said.strip().splitlines() if self._process is not None else []
+        return f"; its last line of output was: {lines[-1]}" if lines else ""

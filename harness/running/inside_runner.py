@@ -1,0 +1,76 @@
+"""The program of the process that judges beside an implementation: `python -m harness.running.inside_runner NUMBER`.
+
+A property that looks at hooks, graphs, memory or global state has to run where the implementation runs. It runs here,
+whole, and answers with a cell as JSON. An implementation could forge that answer; the values of its results are judged
+elsewhere, see `harness.running.isolation`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import sys
+from dataclasses import asdict
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from safetensors.torch import save
+
+from harness.errors import HarnessError
+from harness.judging import judge as judging
+from harness.judging import traced
+from harness.judging.property import Property
+from harness.judging.subject import one_line
+from harness.properties import all_properties
+from harness.report.report import jsonable
+from harness.running.selection import Selection, Slot, slots
+
+
+def start(selection: Selection, extra: tuple[Property, ...], trace: str) -> str:
+    """What `begin` needs, as text. The judge writes it, so that the process may unpickle it."""
+    return base64.b64encode(pickle.dumps((selection, extra, trace))).decode()
+
+
+class InsideRunner:
+    """The slots and properties of this process."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, Slot] = {}
+        self._properties: dict[str, Property] = all_properties()
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The reply to one request: `begin` with what `start` wrote, or a slot and a property to judge."""
+        if "begin" in asked:
+            selection, extra, traced.FILE = pickle.loads(base64.b64decode(asked["begin"]))
+            self._properties |= {property.name: property for property in extra}
+            judging.bind()
+            self._slots = {slot.id: slot for slot in slots(selection)}
+            return {}
+        cell = self._slots[asked["slot"]].judge(self._properties[asked["property"]])
+        return {"cell": jsonable(asdict(cell))}
+
+
+def main(descriptor: int) -> None:
+    """Answer requests until the judge closes the connection."""
+    connection, runner = Connection(descriptor), InsideRunner()
+    torch.set_num_threads(1)
+    while True:
+        try:
+            asked = json.loads(connection.recv_bytes())
+            connection.recv_bytes()  # the tensors of the request: none
+        except EOFError:
+            return
+        try:
+            answer = runner.answer(asked)
+        except HarnessError as error:
+            answer = {"trouble": str(error)}
+        except Exception as error:  # an error of the harness: the parent raises it
+            answer = {"trouble": one_line(error)}
+        connection.send_bytes(json.dumps({**answer, "id": asked["id"]}).encode())
+        connection.send_bytes(save({}))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,184 @@
+"""A process that answers requests, and its supervision: limits on time and memory, and an end for all it started.
+
+The judge sends a header (JSON) and tensors (safetensors), and reads the same: nothing that comes back can carry code.
+A thread reads, so that a reply that stops half-way cannot hold the judge. Each reply must repeat the `id` of its
+request; one that does not, or that cannot be read, ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import secrets
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from harness.judging import exit_status
+from harness.judging.remote import RunnerFailure
+
+#: Seconds between two looks at the memory of the process.
+_LOOK = 0.2
+#: Seconds that a process whose connection has closed gets to end by itself, so that its exit status is known.
+_GRACE = 5.0
+#: Lines of output that are kept, and characters of each.
+_LINES, _WIDTH = 50, 500
+#: Largest header of a reply, in bytes.
+_HEADER = 2**26
+
+Header = dict[str, Any]
+Tensors = dict[str, Tensor]
+
+
+class RunnerProcess:
+    """A process that was started with one end of a socket, and the requests to it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        memory: int,
+        signal_offset: bool = False,
+    ) -> None:
+        """`command` gets the number of its descriptor as a further argument; `folder` is its working folder.
+
+        `memory` is what the process and its children may take above what they had before the first request, in bytes.
+        `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [*command, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=dict(environment),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        self._connection = Connection(ours.detach())
+        self._memory, self._signal_offset = memory, signal_offset
+        self._base: int | None = None
+        self._known: dict[int, psutil.Process] = {}
+        self._said: deque[str] = deque(maxlen=_LINES)
+        self._replies: queue.Queue[bytes | Exception] = queue.Queue()
+        assert self._process.stdout is not None
+        self._threads = [
+            threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ask(self, header: Header, tensors: Tensors | None = None, *, seconds: float) -> tuple[Header, Tensors]:
+        """The reply to a request, within `seconds`. Raises RunnerFailure; the process has ended then."""
+        number = secrets.token_hex(8)
+        deadline = time.monotonic() + seconds
+        if self._base is None:
+            self._base = self._resident()
+        if not self._replies.empty():
+            raise self._failed("sent a reply that nobody asked for")
+        with contextlib.suppress(OSError):  # if the process has ended, reading says so
+            self._connection.send_bytes(json.dumps({**header, "id": number}).encode())
+            self._connection.send_bytes(save(tensors or {}))
+        head, body = self._next(deadline, seconds), self._next(deadline, seconds)
+        if len(head) > _HEADER:
+            raise self._failed(f"sent a reply with a header of {len(head):,} bytes")
+        try:
+            answer, found = json.loads(head), load(body)
+        except (ValueError, SafetensorError, RuntimeError, KeyError, RecursionError) as error:
+            raise self._failed(f"sent something that is no reply ({type(error).__name__})") from None
+        if not isinstance(answer, dict) or answer.get("id") != number:
+            raise self._failed("sent a reply that does not belong to the question")
+        return answer, found
+
+    @property
+    def said(self) -> str:
+        """The last lines that the process printed."""
+        return "\n".join(self._said)
+
+    def stop(self) -> None:
+        """End the process and everything that it started."""
+        self._resident()  # learns of children that a parent has left behind
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for process in self._known.values():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        self._process.kill()
+        self._process.wait()
+        for thread in self._threads:
+            thread.join(_GRACE)
+        self._connection.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None and not self._connection.closed
+
+    def _read(self) -> None:
+        while True:
+            try:
+                self._replies.put(self._connection.recv_bytes(self._memory))
+            except (OSError, EOFError, ValueError, TypeError) as error:
+                self._replies.put(error)
+                return
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        """Keep the last lines of output; a line without an end is cut, so that memory stays small."""
+        with stream:
+            while line := stream.readline(2**16):
+                self._said.append(line[:_WIDTH].decode("utf-8", "replace").rstrip())
+
+    def _next(self, deadline: float, seconds: float) -> bytes:
+        while time.monotonic() < deadline:
+            try:
+                got = self._replies.get(timeout=min(_LOOK, max(deadline - time.monotonic(), 0.001)))
+            except queue.Empty:
+                if self._base is not None and self._resident() > self._base + self._memory:
+                    raise self._failed(f"took more than {self._memory / 2**30:.3g} GB of memory") from None
+                continue
+            if isinstance(got, bytes):
+                return got
+            raise self._ended()
+        raise self._failed(f"was still running after {seconds:.0f} s")
+
+    def _ended(self) -> RunnerFailure:
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            return self._failed("closed its connection to the judge")
+        if self._signal_offset and code > 128:
+            code = 128 - code
+        return self._failed(exit_status.in_words(code))
+
+    def _failed(self, how: str) -> RunnerFailure:
+        self.stop()
+        return RunnerFailure(how)
+
+    def _resident(self) -> int:
+        """Bytes of memory of the process and of everything that it started."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            top = psutil.Process(self._process.pid)
+            self._known.update((child.pid, child) for child in (top, *top.children(recursive=True)))
+        for process in list(self._known.values()):
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+        return total

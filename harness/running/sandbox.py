@@ -1,0 +1,116 @@
+"""Where foreign code runs: a process that can write to one scratch folder, and to nothing else.
+
+With bubblewrap (`bwrap`), the process sees the file system read-only, has no network, and its own process namespace, so
+that whatever it starts ends with it. Where bubblewrap is not installed or not permitted, the process has a scratch
+folder as its working folder and writes no bytecode, and its children are found by their parents; but nothing stops it
+from writing elsewhere. `described()` says which of the two it is, and the report records it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from harness.building import build
+
+#: The values of `--sandbox`.
+CHOICES = ("auto", "off")
+#: Scratch folders that no run has used for this many seconds are removed.
+_KEPT_SECONDS = 14 * 86400
+#: Folders of caches and extensions, by the variable that names each.
+_CACHES = {
+    "TMPDIR": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "TORCH_EXTENSIONS_DIR": "torch_extensions",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+}
+#: Prefixes of variables that tell a process that it runs under a test.
+_TELLTALE = ("PYTEST_", "COV_", "LLTM_CONFORMANCE_", "HYPOTHESIS_")
+
+
+@cache
+def why_none() -> str:
+    """Why bubblewrap cannot be used here; empty if it can."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap is not installed"
+    try:
+        done = subprocess.run(
+            [program, *_namespaces(), "true"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not run here: {error}"
+    lines = done.stderr.strip().splitlines()
+    return "" if done.returncode == 0 else f"bubblewrap does not run here: {(lines or ['no message'])[0]}"
+
+
+@cache
+def _version() -> str:
+    done = subprocess.run(["bwrap", "--version"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def described(choice: str = "auto") -> str:
+    """`bubblewrap 0.8.0`, or `none: bubblewrap is not installed`."""
+    if choice == "off":
+        return "none: --sandbox=off"
+    return _version() if not why_none() else f"none: {why_none()}"
+
+
+def _namespaces() -> list[str]:
+    return [
+        *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"),
+    ]
+
+
+def scratch(source: str) -> Path:
+    """The folder that the candidate from there may write to. It holds the extensions that it builds.
+
+    The folder belongs to the path and to the contents of the candidate's file: a change starts with an empty one.
+    """
+    root = build.cache_root() / "scratch"
+    digest = hashlib.sha256(source.encode())
+    where = source.partition("=")[2].rpartition(":")[0]
+    if where.endswith(".py") and Path(where).is_file():
+        digest.update(Path(where).read_bytes())
+    folder = root / digest.hexdigest()[:16]
+    if not folder.exists():
+        _remove_old(root)
+    for name in _CACHES.values():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    return folder
+
+
+def _remove_old(root: Path) -> None:
+    for folder in root.glob("*"):
+        if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_used(choice: str = "auto") -> bool:
+    """Whether `command` runs a program in bubblewrap."""
+    return choice != "off" and not why_none()
+
+
+def command(arguments: list[str], folder: Path, choice: str = "auto", writable: Sequence[Path] = ()) -> list[str]:
+    """The command line that runs `arguments` with `folder`, and `writable`, as the only places to write to."""
+    if not is_used(choice):
+        return arguments
+    places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
+    return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *places, "--chdir", str(folder), *arguments]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The variables of the process: caches in the scratch folder, no bytecode, and no sign of a test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
+    caches = {name: str(folder / below) for name, below in _CACHES.items()}
+    return {**kept, **caches, "PYTHONDONTWRITEBYTECODE": "1"}
