@@ -46,6 +46,8 @@ _PROPERTIES = all_properties()
 judging.bind()
 
 _CELL = "conformance-cell"
+#: pytest-xdist sets it in its workers.
+_WORKER = "PYTEST_XDIST_WORKER"
 #: Bytes of GPU memory that a worker keeps in its cache from one cell to the next.
 _KEPT = 2**30
 _SEED = "conformance-examples-seed"
@@ -76,6 +78,8 @@ _HARMLESS = (
 _JUDGING = ("conformance", "test_properties.py")
 #: The group of the cells that take most of a GPU's memory.
 _LARGE = "large"
+#: What is judged first, in every dtype: whether values and gradients are right at all.
+_DECISIVE = ("forward-parity", "vjp-parity")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -132,6 +136,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group: which worker a cell goes to, where pytest-xdist is not loaded")
     for line in _HARMLESS:
         config.addinivalue_line("filterwarnings", f"ignore:{line}")
+    if _is_judging(config) and hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # pytest-xdist would begin with the largest group
     is_worker = hasattr(config, "workerinput")
     given = config.getoption("examples_seed")
     seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
@@ -206,14 +212,29 @@ def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, .
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
+    """Deselect the tests of other shards and those that an earlier run has judged; put the others in order."""
     items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
-    items.sort(key=lambda item: all(mark.args != (_LARGE,) for mark in item.iter_markers("xdist_group")))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """The decisive properties first, then level by level; tests that judge nothing come last.
+
+    Before them all, if there are several workers: what takes most of a GPU's memory, while the others hold little.
+    """
+    if _WORKER in os.environ and any(mark.args == (_LARGE,) for mark in item.iter_markers("xdist_group")):
+        return -1
+    property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+    if property is None:
+        return len(_DECISIVE) + len(LEVELS)
+    if property.name in _DECISIVE:
+        return _DECISIVE.index(property.name)
+    return len(_DECISIVE) + LEVELS.index(property.level)
 
 
 def _is_empty(item: pytest.Item) -> bool:
@@ -276,7 +297,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
     found = _asked_of(metafunc.config, property)
-    groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
+    groups = _groups(found, property)
     parameters = [
         pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
         for slot, group in zip(found, groups, strict=True)
@@ -309,12 +330,16 @@ def _in_order(selection: Selection) -> list[Slot]:
     return sorted(_slots(selection), key=lambda slot: (DTYPES.index(slot.dtype), slot.compiled() is not None))
 
 
-def _groups(found: list[Slot]) -> list[str]:
+def _groups(found: list[Slot], property: Property | None) -> list[str]:
     """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
-    With many workers, also a single backend: otherwise some workers would have no work.
+    The decisive properties are a group of their own, which share their oracles and are judged before the others. With
+    many workers, a group is of a single backend: otherwise some workers would have no work.
     """
-    groups = [f"{slot.operator.name}-{slot.dtype}" for slot in found]
+    if property is not None and property.large:
+        return [_LARGE] * len(found)
+    first = "first-" if property is not None and property.name in _DECISIVE else ""
+    groups = [f"{first}{slot.operator.name}-{slot.dtype}" for slot in found]
     at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if len(set(groups)) >= 2 * at_work:
         return groups

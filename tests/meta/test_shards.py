@@ -18,8 +18,10 @@ from harness.__main__ import main
 from harness.errors import UsageError
 from harness.properties import all_properties
 from harness.pytest_plugin.names import of_cell as name_of
+from harness.pytest_plugin.names import parts, property_of
 from harness.pytest_plugin.plugin import _DONE, pytest_collection_modifyitems
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS
+from harness.report.levels import LEVELS
 from harness.report.merge import merge
 from harness.report.report import Report
 from harness.report.shards import RunPlan, Shard, digest_of_files, sources
@@ -91,15 +93,34 @@ def _collected(shard: str, done: frozenset[str] = frozenset()) -> list[str]:
     return [item.name for item in items]
 
 
+def _in_order(tests: list[str]) -> list[str]:
+    """The decisive properties first, then by level, else in pytest's order."""
+    known = all_properties()
+
+    def place(test: str) -> tuple[int, int]:
+        name = property_of(parts(test)[0])
+        first = ["forward-parity", "vjp-parity", name].index(name)
+        return first, LEVELS.index(known[name].level) if first == 2 else 0
+
+    return sorted(tests, key=place)
+
+
+def test_values_are_judged_first() -> None:
+    found = [property_of(parts(test)[0]) for test in _collected("1/1")]
+    assert found[:8] == ["forward-parity"] * 4 + ["vjp-parity"] * 4
+    levels = [LEVELS.index(all_properties()[name].level) for name in found[8:]]
+    assert levels == sorted(levels)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_pytest_is_left_with_the_shard(count: int) -> None:
     shards = [_collected(f"{number}/{count}") for number in range(1, count + 1)]
     assert sorted(name for names in shards for name in names) == sorted(NAMES)
-    assert all(names == [name for name in NAMES if name in names] for names in shards), "the order is pytest's"
+    assert all(names == [name for name in _in_order(NAMES) if name in names] for names in shards)
 
 
 def test_what_was_judged_before_is_left_out() -> None:
-    assert _collected("1/1", frozenset(NAMES[:5])) == NAMES[5:]
+    assert _collected("1/1", frozenset(NAMES[:5])) == _in_order(NAMES[5:])
     found = cell(backend="aten-cpp", property="forward-parity")
     assert name_of(found) in NAMES
 

@@ -63,4 +63,22 @@ def test_what_is_large_comes_first_and_goes_to_one_worker(conformance: Run, tmp_
     assert len(seen) == 6
     alone = conformance("sizes many_elements", *chosen, "-vv", **hidden).stdout
     order = re.findall(r"::test_(\w+)\[", alone)
-    assert order[:6] == ["many_elements"] * 2 + ["sizes"] * 4
+    assert order[:6] == ["sizes"] * 4 + ["many_elements"] * 2, "one process holds nothing beside it"
+
+
+def test_values_of_every_dtype_are_judged_before_the_rest(conformance: Run, tmp_path: Path) -> None:
+    """By two workers too, although the groups of the other properties are larger."""
+    chosen = ["--backend=python-autograd", "--operator=mlp", "--device=cpu", f"--report={tmp_path / 'report.json'}"]
+    asked = "determinism forward_parity layouts vjp_parity"
+    alone = conformance(asked, *chosen, "-vv").stdout
+    order = re.findall(r"::test_(\w+)\[", alone)[:16]
+    assert order == ["forward_parity"] * 4 + ["vjp_parity"] * 4 + ["layouts"] * 4 + ["determinism"] * 4
+    printed = conformance(asked, *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
+    seen = re.findall(r"\[(gw\d)\] \[ *\d+%\] PASSED .*test_(\w+)\[.*@(\S+)", printed)
+    assert len(seen) == 16
+    for worker in ("gw0", "gw1"):
+        groups = [group.startswith("first-") for its, _, group in seen if its == worker]
+        assert groups == sorted(groups, reverse=True), seen
+    by_group = {group: {worker for worker, _, its in seen if its == group} for _, _, group in seen}
+    assert len(by_group) == 8
+    assert all(len(its) == 1 for its in by_group.values())
