@@ -78,7 +78,9 @@ def _of_one(cells: list[Cell], suite: Suite) -> list[Cause]:
     at = {cell.key: level for level, verdict, cell in counted(cells, suite) if verdict == FAIL}
     groups: dict[tuple[str, ...], list[Cell]] = {}
     tensors: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for cell in sorted(facts.failures(cells), key=lambda cell: LEVELS.index(at[cell.key])):
+    dtypes = suite.ordered("dtype", (cell.dtype for cell in cells))
+    order = sorted(facts.failures(cells), key=lambda cell: (LEVELS.index(at[cell.key]), dtypes.index(cell.dtype)))
+    for cell in order:
         level, tensor = at[cell.key], compared(cell)
         where = (tensor, cell.device, cell.dtype)
         key = tensors.get(where, ()) if tensor else ()

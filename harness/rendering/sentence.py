@@ -66,10 +66,15 @@ class Implementation:
     required: str
 
     @cached_property
+    def counted(self) -> list[tuple[str, str, Cell]]:
+        """The cells at their levels: see `levels.counted`."""
+        return list(counted(self.cells, self.suite))
+
+    @cached_property
     def by_level(self) -> dict[str, dict[str, list[Cell]]]:
         """The tested cells by level and verdict."""
         found: dict[str, dict[str, list[Cell]]] = {level: {} for level in LEVELS}
-        for level, verdict, cell in counted(self.cells, self.suite):
+        for level, verdict, cell in self.counted:
             if verdict != NOT_RUN:
                 found[level].setdefault(verdict, []).append(cell)
         return found
@@ -94,6 +99,11 @@ class Implementation:
     def right(self) -> list[str]:
         """The levels at which something passed and nothing failed or lacks evidence, whether required or not."""
         return [level for level in LEVELS if PASS in self.by_level[level] and not self._lacking(level)]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether something passed at the required levels, and nothing failed or lacks evidence."""
+        return PASS in self.required_verdicts and not {FAIL, NO_EVIDENCE} & self.required_verdicts
 
     @property
     def required_verdicts(self) -> set[str]:
