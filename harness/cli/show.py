@@ -20,6 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     parsing.add_reports(parser)
     parsing.add_output(parser, "write the merged report too")
     parser.add_argument("--view", default=tables.EVERYTHING, help="conformance (all), gradcheck, parity or integration")
+    parser.add_argument("--table", action="store_true", help="each property, even if few implementations were judged")
     parser.add_argument("--markdown", action="store_true", help="the table alone, as Markdown")
     parser.add_argument(
         "--into", type=Path, metavar="FILE", help="put the Markdown between `<!-- REPORT -->` and `<!-- end -->`"
@@ -35,5 +36,5 @@ def main(arguments: Sequence[str]) -> int:
     elif given.markdown:
         print(tables.markdown(report, given.view), end="")
     else:
-        tables.print_report(report, tables.console(sys.stdout), given.view)
+        tables.print_report(report, tables.console(sys.stdout), given.view, given.table)
     return 0 if replace(report, cells=tuple(tables.selected(report, given.view))).ok else 1

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from harness.errors import UsageError
 from harness.rendering import tables
 from harness.report import atomic_write
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS, WORST_FIRST
+from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS, VERDICTS, WORST_FIRST
 from harness.report.report import Report, one_each
 from tests.meta.reports import cell, of
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from io import StringIO
@@ -13,7 +14,7 @@ from rich.console import Console
 from harness.__main__ import main
 from harness.rendering import tables
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
-from harness.report.levels import SAFE
+from harness.report.levels import PYTORCH, SAFE
 from harness.report.report import Report
 from tests.meta.reports import CPU, RESULTS, WRONG, cell, h200, of, of_levels, one_of_each, row
 
@@ -23,7 +24,9 @@ WRONG_FUNCTION = RESULTS / "cpu" / "wrong-function.json"
 def printed(report: Report, width: int = 80, terminal: bool = True, **options: Any) -> str:
     """What a terminal of that width gets, or a log."""
     stream = StringIO()
-    tables.print_report(report, Console(file=stream, width=width, force_terminal=terminal, color_system=None), **options)
+    tables.print_report(
+        report, Console(file=stream, width=width, force_terminal=terminal, color_system=None), **options
+    )
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
@@ -31,7 +34,8 @@ def test_the_sentence_comes_first_then_a_line_for_each_level() -> None:
     report = of_levels(PASS, PASS, PASS, FAIL, NOT_RUN, required=SAFE)
     assert printed(report, 120).splitlines()[:8] == [
         "lltm / mine on cpu: torch 2.13, a CPU",
-        "Values and gradients are right in float32, and it is safe. It could also support: opcheck (0 of 1 at level pytorch).",
+        "Values and gradients are right in float32, and it is safe. "
+        "It could also support: opcheck (0 of 1 at level pytorch).",
         "",
         "  ✓ values      1 of 1 hold     outputs are right",
         "  ✓ gradients   1 of 1 hold     gradients are right",
@@ -49,7 +53,7 @@ def test_what_is_not_required_is_no_failure() -> None:
         f"  d pytorch: opcheck (float32): {WRONG}"[:119] + "…",
         "  d production: record-stream (float32): why declared",
     ]
-    assert "Failed: 1 cell by 1 cause" in printed(of_levels(PASS, PASS, PASS, FAIL))
+    assert "Failed: 1 cell by 1 cause" in printed(of_levels(PASS, PASS, PASS, FAIL, required=PYTORCH))
 
 
 def test_a_failure_is_printed_once_however_many_cells_it_fails() -> None:
@@ -119,7 +123,7 @@ def test_many_implementations_have_tables() -> None:
 def test_a_table_can_be_asked_for(options: dict[str, Any]) -> None:
     shown = printed(one_of_each(), 100, **options)
     assert f"{options.get('view', 'conformance')} of lltm" in shown
-    assert "│ forward-parity │ ✗ 1  │" in shown
+    assert re.search(r"│ forward-parity +│ ✗ 1 +│", shown)
     assert ("Wrong: values" in shown) is ("table" in options)
 
 
@@ -137,7 +141,13 @@ ESCAPE = "\x1b]0;stolen\x07\x1b[2J\x9b31m\x00\u202e"
 @pytest.mark.parametrize("backends", [1, 6])
 def test_no_text_of_a_report_commands_the_terminal(verdict: str, backends: int) -> None:
     made = [
-        cell(verdict, operator=f"o{ESCAPE}", backend=f"b{n}{ESCAPE}", dtype=f"d{ESCAPE}", reason=f"why{ESCAPE}\nmore{ESCAPE}")
+        cell(
+            verdict,
+            operator=f"o{ESCAPE}",
+            backend=f"b{n}{ESCAPE}",
+            dtype=f"d{ESCAPE}",
+            reason=f"why{ESCAPE}\nmore{ESCAPE}",
+        )
         for n in range(backends)
     ]
     shown = printed(of(*made, row(f"[/]{ESCAPE}"), row("sizes"), cpu=f"cpu{ESCAPE}", complete=False), 200, table=True)
