@@ -47,8 +47,7 @@ def print_words(report: Report, console: Console, where: str) -> None:
             console.print()
         devices = ", ".join(report.suite.ordered("device", (cell.device for cell in one.cells)))
         _say(console, f"{one.operator} / {one.backend} on {devices}: {where}", 0, "italic")
-        verdict = FAIL if one.wrong else PASS if one.is_right else NO_EVIDENCE
-        _say(console, one.sentence, 0, STYLES[verdict])
+        _say(console, one.sentence, 0, STYLES[one.verdict])
         console.print()
         for standing in standings(one.cells, report.suite):
             _level(console, standing, one)

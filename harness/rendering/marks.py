@@ -44,6 +44,11 @@ def first_line(text: str, longest: int = 500) -> str:
     return cut(text.split("\n", 1)[0], longest)
 
 
+def brief(text: str) -> str:
+    """A sentence of a report, cut: it may have names of any length."""
+    return cut(text, 2_000)
+
+
 def plain(text: str) -> str:
     """Text on one line, escaped so that neither Markdown nor HTML nor a terminal interprets it."""
     line = printable(" ".join(cut(text).split()))

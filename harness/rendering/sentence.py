@@ -101,9 +101,10 @@ class Implementation:
         return [level for level in LEVELS if PASS in self.by_level[level] and not self._lacking(level)]
 
     @property
-    def is_right(self) -> bool:
-        """Whether something passed at the required levels, and nothing failed or lacks evidence."""
-        return PASS in self.required_verdicts and not {FAIL, NO_EVIDENCE} & self.required_verdicts
+    def verdict(self) -> str:
+        """The verdict of its required levels: `fail`, `no-evidence`, `pass`, or `not-run` if nothing was judged."""
+        order = (FAIL, NO_EVIDENCE, PASS)
+        return next((verdict for verdict in order if verdict in self.required_verdicts), NOT_RUN)
 
     @property
     def required_verdicts(self) -> set[str]:
@@ -243,7 +244,7 @@ def outcome(report: Report) -> tuple[str, str]:
 
     It is `declared` if nothing failed, but a candidate declares what is required of it.
     """
-    verdicts = {verdict for one in implementations(report) for verdict in one.required_verdicts}
+    verdicts = {one.verdict for one in implementations(report)}
     if FAIL in verdicts:
         verdict = FAIL
     elif not report.complete or NO_EVIDENCE in verdicts:
@@ -285,8 +286,13 @@ def _of_many(found: Sequence[Implementation]) -> str:
     unknown = [one for one in found if one.is_judged and not one.wrong and one._unknown_words()]
     right = [one for one in found if one not in wrong and one not in unjudged and one not in unknown]
     parts = []
-    if wrong:
-        parts.append(f"Wrong: {_joined([_briefly(one) for one in wrong], _NAMED, '; ')}.")
+    numbers = [one for one in wrong if {VALUES, GRADIENTS} & one.wrong.keys()]
+    if numbers:
+        parts.append(f"Wrong: {_joined([_numbers_of(one) for one in numbers], _NAMED, '; ')}.")
+    for level in (SAFE, PYTORCH, PRODUCTION):
+        names = [_who(one) for one in wrong if level in one.wrong and one not in numbers]
+        if names:
+            parts.append(f"{'Not safe' if level == SAFE else f'Fails at level {level}'}: {_joined(names, _NAMED)}.")
     if unknown:
         parts.append(f"Not known: {_joined([_who(one) for one in unknown], _NAMED)}.")
     if right:
@@ -310,8 +316,9 @@ def _plural_right(levels: Sequence[str]) -> str:
     return _capital(said[0] if len(said) == 1 else f"{', '.join(said[:-1])}, and {said[-1]},")
 
 
-def _briefly(one: Implementation) -> str:
-    return f"{', '.join(_SUBJECT[level] for level in one.wrong)} of {_who(one)}"
+def _numbers_of(one: Implementation) -> str:
+    """`values and gradients of lltm / mine`."""
+    return f"{_joined([_SUBJECT[level] for level in one.wrong if level in (VALUES, GRADIENTS)])} of {_who(one)}"
 
 
 def _who(one: Implementation) -> str:

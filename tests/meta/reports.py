@@ -52,7 +52,7 @@ SUITE = Suite(
         KnownProperty("forward-parity", "outputs are right", "parity", VALUES),
         KnownProperty("vjp-parity", "gradients are right", "parity", GRADIENTS),
         KnownProperty("gradcheck", "derivatives are right", "gradcheck", GRADIENTS),
-        KnownProperty("double-backward", "second derivatives are right", "gradcheck", GRADIENTS),
+        KnownProperty("double-backward", "second derivatives are right", level=GRADIENTS),
         KnownProperty("sizes", "right at every size", level=VALUES, noticed=3, asked=4, faults=2),
         KnownProperty("layouts", "right in every layout", level=VALUES),
         KnownProperty("recurrence", "a thousand steps stay near the reference", level=GRADIENTS),

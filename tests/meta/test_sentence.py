@@ -228,8 +228,12 @@ def test_a_long_reason_is_cut_and_kept_as_it_is_otherwise() -> None:
         ),
         (
             {"a": _RIGHT, "b": (FAIL, FAIL), "c": (PASS, PASS, FAIL)},
-            "Wrong: values of lltm / b and safety of lltm / c. "
+            "Wrong: values of lltm / b. Not safe: lltm / c. "
             "Values and gradients are right, and safety holds, in 1 of 3 implementations.",
+        ),
+        (
+            {"a": (PASS, FAIL, FAIL), "b": (FAIL, PASS)},
+            "Wrong: gradients of lltm / a and values of lltm / b.",
         ),
         (
             {"a": (PASS,), "b": (NOT_RUN,)},
@@ -252,6 +256,18 @@ def test_a_long_reason_is_cut_and_kept_as_it_is_otherwise() -> None:
 def test_the_sentence_for_many(reports: dict[str, tuple[str, ...]], expected: str) -> None:
     cells = [one for name, verdicts in reports.items() for one in of_levels(*verdicts, backend=name).cells]
     assert said(*cells) == expected
+
+
+def test_later_levels_of_many_are_told_apart() -> None:
+    cells = [
+        *of_levels(*_RIGHT, FAIL, backend="a", reason="refused").cells,
+        *of_levels(PASS, FAIL, PASS, FAIL, backend="b", reason="refused").cells,
+        *of_levels(*_RIGHT, PASS, backend="c").cells,
+    ]
+    assert said(*cells, required=PYTORCH) == (
+        "Wrong: gradients of lltm / b. Fails at level pytorch: lltm / a. "
+        "Values and gradients are right, safety holds, and level pytorch holds, in 1 of 3 implementations."
+    )
 
 
 def test_implementations_come_in_the_order_of_the_suite() -> None:
