@@ -279,6 +279,8 @@ _DRIFT = [{"state": "h", "steps": n, "error": error, "allowed": 4} for n, error 
         ({"worst": {"used": "nan"}}, None),
         ({"drift": _DRIFT}, 0.75),
         ({"drift": "much"}, None),
+        ({"drift": [3, {"state": "h", "steps": 10**400, "error": 1, "allowed": 1}]}, None),
+        ({"worst": {"used": 10**400}}, float("inf")),
         ({}, None),
     ],
 )
