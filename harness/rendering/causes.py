@@ -102,7 +102,7 @@ def _common(names: Iterable[str]) -> str:
 def compared(cell: Cell) -> str:
     """The tensor whose value the reason calls wrong, or ""."""
     match = _COMPARED.match(_first(cell))
-    return match["what"].rpartition(": ")[2] if match else ""
+    return re.split("[:,] ", match["what"])[-1] if match else ""
 
 
 def _first(cell: Cell) -> str:

@@ -160,8 +160,11 @@ def _one_line(console: Console, line: Text) -> None:
 
 def _say(console: Console, text: str, indent: int, style: str = "") -> None:
     """Text that is wrapped at words in a terminal; in a log each line stays whole, so that it can be searched."""
-    said = Text(printable(text), style=style)
+    line = printable(text)
+    bare = line.lstrip(" ")
+    indent += len(line) - len(bare)
+    said = Text(bare, style=style)
     if console.is_terminal:
-        console.print(Padding(said, (0, 0, 0, indent)))
+        console.print(Padding(said, (0, 0, 0, min(indent, console.width // 2))))
     else:
         console.print(Text(" " * indent).append_text(said), soft_wrap=True)

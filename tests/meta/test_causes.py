@@ -73,6 +73,7 @@ def test_a_cell_counts_where_it_failed() -> None:
     [
         (WRONG, "new_h"),
         (f"with new memory, some of which was read: {WRONG}", "new_h"),
+        (f"under torch.compile(fullgraph=True, dynamic=False), {WRONG}", "new_h"),
         (f"backward without retain_graph: {WRONG_GRADIENT}", "gradient of input"),
         ("the error was «no», but should name the argument", ""),
         ("a was b " * 10**6, ""),
@@ -86,5 +87,7 @@ def test_the_tensor_of_a_reason(reason: str, tensor: str) -> None:
 def test_the_recorded_wrong_function_has_few_causes() -> None:
     report = Report.read(RESULTS / "cpu" / "wrong-function.json")
     found = causes(report.cells, report.suite)
-    assert len(found) == 4
-    assert sum(len(one.cells) for one in found) == report.count(FAIL) == 26
+    assert len(found) < report.count(FAIL) / 4
+    assert sum(len(one.cells) for one in found) == report.count(FAIL)
+    assert found[0].cells[0].key[3:] == ("float32", "forward-parity"), "its reason is the one to read"
+    assert all(one.follows for one in found[1:] if one.level in (GRADIENTS, SAFE))
