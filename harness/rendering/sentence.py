@@ -136,7 +136,7 @@ class Implementation:
         lead = [*self._wrong_words(), *self._unknown_words()]
         numbers_wrong = bool({VALUES, GRADIENTS} & self.wrong.keys())
         parts = [*lead, *self._apart_words()]
-        parts += _right_words(self.right, "" if lead else self._where_right())
+        parts += self._right_words(brief=bool(lead))
         parts += self._left_out_words()
         if not numbers_wrong:
             whole = [
@@ -198,10 +198,17 @@ class Implementation:
                 found.append(f"{_properties(lacking)} ({held} of {self._tested(level)} at level {level})")
         return [f"It could also support: {'; '.join(found)}."] if found else []
 
-    def _where_right(self) -> str:
-        """` in float32 and float16`: where values are right, or gradients if values were not judged."""
-        level = next((level for level in (VALUES, GRADIENTS) if level in self.right), "")
-        return self._where(self._of(level, PASS)) if level else ""
+    def _right_words(self, brief: bool) -> list[str]:
+        """`Values and gradients are right in float32, and it is safe.`; if `brief`, without the dtypes."""
+        numbers = [level for level in (VALUES, GRADIENTS) if level in self.right]
+        if not numbers:
+            return ["It is safe."] if SAFE in self.right else []
+        where = ["" if brief else self._where(self._of(level, PASS)) for level in numbers]
+        if len(set(where)) == 1:
+            said = f"{_joined([_SUBJECT[level] for level in numbers])} are right{where[0]}"
+        else:
+            said = f"values are right{where[0]}, gradients{where[1]}"
+        return [_capital(f"{said}{', and it is safe' if SAFE in self.right else ''}.")]
 
     def _where(self, cells: Sequence[Cell]) -> str:
         """The dtypes, and the devices if the implementation was tested on others too."""
@@ -283,7 +290,7 @@ def _mark(verdicts: set[str]) -> str:
 def _of_many(found: Sequence[Implementation]) -> str:
     wrong = [one for one in found if one.wrong]
     unjudged = [one for one in found if not one.is_judged]
-    unknown = [one for one in found if one.is_judged and not one.wrong and one._unknown_words()]
+    unknown = [one for one in found if one.verdict == NO_EVIDENCE]
     right = [one for one in found if one not in wrong and one not in unjudged and one not in unknown]
     parts = []
     numbers = [one for one in wrong if {VALUES, GRADIENTS} & one.wrong.keys()]
@@ -323,13 +330,6 @@ def _numbers_of(one: Implementation) -> str:
 
 def _who(one: Implementation) -> str:
     return f"{one.operator} / {one.backend}"
-
-
-def _right_words(levels: Sequence[str], where: str) -> list[str]:
-    numbers = [_SUBJECT[level] for level in (VALUES, GRADIENTS) if level in levels]
-    if not numbers:
-        return ["It is safe."] if SAFE in levels else []
-    return [_capital(f"{_joined(numbers)} are right{where}{', and it is safe' if SAFE in levels else ''}.")]
 
 
 def _also_words(levels: Sequence[str]) -> list[str]:

@@ -141,6 +141,13 @@ def test_the_sentence(verdicts: tuple[str, ...], required: str, expected: str) -
     assert sentence.overall(of_levels(*verdicts, required=required)) == expected
 
 
+def test_gradients_are_not_said_to_be_right_where_only_values_are() -> None:
+    cells = [row("forward-parity", dtype=dtype) for dtype in DTYPES] + [row("vjp-parity"), row("memory")]
+    assert said(*cells) == (
+        "Values are right in float32, float64, float16 and bfloat16, gradients in float32, and it is safe."
+    )
+
+
 def test_failures_that_follow_are_not_counted_as_others() -> None:
     """Values are wrong in float16 alone: gradients fail there too, but in float64 for a reason of their own."""
     cells = [row("forward-parity", FAIL, "float16"), *(row("forward-parity", dtype=name) for name in DTYPES[:2])]
