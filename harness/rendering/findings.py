@@ -65,6 +65,7 @@ def _level(console: Console, standing: Standing, one: sentence.Implementation) -
     line.append(f"{standing.level:<12}{count:<16}")
     line.append("" if required else "not required  ", style="dim")
     line.append(printable(said), style="" if names else "dim")
+    line.rstrip()
     _one_line(console, line)
 
 

@@ -31,6 +31,8 @@ from harness.report.suite import Suite
 #: Names in a sentence; of more than these the rest are counted.
 _NAMED = 4
 _LONGEST_REASON = 200
+#: The property that fails in place of all others if a candidate cannot be imported.
+_IMPORTS = "imports"
 _PLAIN = {VALUES: "forward-parity", GRADIENTS: "vjp-parity"}
 _SUBJECT = {
     VALUES: "values",
@@ -85,6 +87,11 @@ class Implementation:
         return any(verdict != DECLARED for found in self.by_level.values() for verdict in found)
 
     @cached_property
+    def not_imported(self) -> list[Cell]:
+        """The cell that says that the candidate cannot be imported; nothing else was asked of it."""
+        return [cell for cell in self.cells if cell.property == _IMPORTS and cell.verdict == FAIL]
+
+    @cached_property
     def wrong(self) -> dict[str, list[Cell]]:
         """The cells that failed at each required level and do not follow from a level before it."""
         where = causes.roots(self.cells, self.suite)
@@ -131,8 +138,8 @@ class Implementation:
     @cached_property
     def sentence(self) -> str:
         """The verdict in words."""
-        if not self.is_judged:
-            return _nothing(self.cells)
+        if not self.is_judged or self.not_imported:
+            return _nothing(self.not_imported or self.cells)
         lead = [*self._wrong_words(), *self._unknown_words()]
         numbers_wrong = bool({VALUES, GRADIENTS} & self.wrong.keys())
         parts = [*lead, *self._apart_words()]
@@ -266,9 +273,10 @@ def outcome(report: Report) -> tuple[str, str]:
 def short(report: Report) -> str:
     """A few words for a badge: `values ✓ gradients ✓ safe ✓`, or `gradients wrong`."""
     found = implementations(report)
-    failed = [level for level in LEVELS if any(level in one.wrong for one in found)]
-    if failed:
-        said = ", ".join(_SHORT[level] for level in failed)
+    failed = [level for level in LEVELS if any(level in one.wrong for one in found if not one.not_imported)]
+    broken = any(one.not_imported for one in found)
+    if failed or broken:
+        said = ", ".join([*(["does not import"] if broken else []), *(_SHORT[level] for level in failed)])
         bad = sum(bool(one.wrong) for one in found)
         return f"{said} in {bad} of {len(found)}" if len(found) > 1 else said
     if not report.complete:
@@ -325,7 +333,8 @@ def _plural_right(levels: Sequence[str]) -> str:
 
 def _numbers_of(one: Implementation) -> str:
     """`values and gradients of lltm / mine`."""
-    return f"{_joined([_SUBJECT[level] for level in one.wrong if level in (VALUES, GRADIENTS)])} of {_who(one)}"
+    names = [_SUBJECT[level] for level in one.wrong if level in (VALUES, GRADIENTS)]
+    return f"{'the import' if one.not_imported else _joined(names)} of {_who(one)}"
 
 
 def _who(one: Implementation) -> str:

@@ -10,6 +10,7 @@ from harness.rendering import sentence
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import GRADIENTS, PRODUCTION, PYTORCH, SAFE, VALUES
 from harness.report.shards import RunPlan
+from harness.report.suite import KnownProperty
 from tests.meta.reports import ONE_EACH, WRONG, WRONG_GRADIENT, cell, h200, of, of_levels, row
 
 DTYPES = ("float32", "float64", "float16", "bfloat16")
@@ -201,6 +202,20 @@ def test_many_properties_are_counted_and_named_by_the_first() -> None:
     assert said(*(row(name, FAIL if name != "forward-parity" else PASS) for name in names), required=VALUES) == (
         "Wrong: values are wrong in float32 (2 of 3 cells: sizes, layouts)."
     ), "plain calls are right: which are not?"
+
+
+def test_a_candidate_that_cannot_be_imported_is_not_called_wrong() -> None:
+    report = of_levels(*_RIGHT, backend="other")
+    broken = row("imports", FAIL, reason="k.py does not import: RuntimeError: no\n  File ...")
+    suite = replace(report.suite, properties=(*report.suite.properties, KnownProperty("imports", "", level=VALUES)))
+    alone = replace(report, cells=(broken,), suite=suite)
+    assert sentence.outcome(alone) == (FAIL, "Nothing was judged: k.py does not import: RuntimeError: no.")
+    assert sentence.short(alone) == "does not import"
+    both = replace(alone, cells=(broken, *report.cells))
+    assert sentence.overall(both) == (
+        "Wrong: the import of lltm / mine. Values and gradients are right, and safety holds, in 1 of 2 implementations."
+    )
+    assert sentence.short(both) == "does not import in 1 of 2"
 
 
 def test_a_partial_report_says_so_first() -> None:
