@@ -15,7 +15,7 @@ from harness.rendering import sentence
 from harness.rendering.causes import Cause, causes
 from harness.rendering.marks import MARKS, STYLES, cut, first_line, printable
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
-from harness.report.levels import LEVELS, MEANINGS, Standing, counted, is_required, standings
+from harness.report.levels import GRADIENTS, LEVELS, MEANINGS, SAFE, VALUES, Standing, counted, is_required, standings
 from harness.report.report import Report
 from harness.report.suite import Suite
 
@@ -57,14 +57,17 @@ def _level(console: Console, standing: Standing, one: sentence.Implementation) -
     """`  ✗ safe         4 of 10 hold   memory, determinism`, in one line whatever the width."""
     required = is_required(standing.level, one.required)
     count = f"{standing.passed} of {standing.tested} hold" if standing.tested else "not judged"
-    lacking = [cell for level, verdict, cell in one.counted if level == standing.level and verdict in _LACKING]
-    names = ", ".join(dict.fromkeys(cell.property for cell in lacking))
-    said = names or (MEANINGS[standing.level] if standing.verdict == PASS else "")
+    own = [(verdict, cell.property) for level, verdict, cell in one.counted if level == standing.level]
+    lacking = dict.fromkeys(name for verdict, name in own if verdict in _LACKING)
+    held = dict.fromkeys(name for verdict, name in own if verdict == PASS)
+    # Of the later levels often little is judged: what was is named, in place of what the level means.
+    meaning = MEANINGS[standing.level] if standing.level in (VALUES, GRADIENTS, SAFE) else ", ".join(held)
+    said = ", ".join(lacking) or (meaning if held else "")
     shown = standing.verdict if required or standing.verdict != FAIL else DECLARED
     line = Text(f"  {MARKS[standing.verdict]} ", style=STYLES[shown])
     line.append(f"{standing.level:<12}{count:<16}")
     line.append("" if required else "not required  ", style="dim")
-    line.append(printable(said), style="" if names else "dim")
+    line.append(printable(said), style="" if lacking else "dim")
     line.rstrip()
     _one_line(console, line)
 

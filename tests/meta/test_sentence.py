@@ -89,13 +89,13 @@ def test_wrong_gradients_in_one_dtype_are_named_with_it() -> None:
         (
             (*_RIGHT, PASS),
             SAFE,
-            "Values and gradients are right in float32, and it is safe. It also holds at level pytorch.",
+            "Values and gradients are right in float32, and it is safe. It also holds at level pytorch (1 of 1).",
         ),
         (
             (*_RIGHT, PASS, PASS),
             PRODUCTION,
             "Values and gradients are right in float32, and it is safe. "
-            "It also holds at levels pytorch and production.",
+            "It also holds at levels pytorch (1 of 1) and production (1 of 1).",
         ),
         (
             (*_RIGHT, FAIL, FAIL),
@@ -106,7 +106,7 @@ def test_wrong_gradients_in_one_dtype_are_named_with_it() -> None:
         (
             (*_RIGHT, DECLARED, PASS),
             SAFE,
-            "Values and gradients are right in float32, and it is safe. It also holds at level production. "
+            "Values and gradients are right in float32, and it is safe. It also holds at level production (1 of 1). "
             "It could also support: opcheck (0 of 1 at level pytorch).",
         ),
         (
@@ -335,7 +335,8 @@ def test_an_old_report_has_a_sentence() -> None:
     first = sentence.implementations(report)[0]
     assert first.sentence == (
         "Values and gradients are right in float32, float64, float16 and bfloat16, and it is safe. "
-        "Declared as not supported: functional transforms (1 cell). It also holds at levels pytorch and production."
+        "Declared as not supported: functional transforms (1 cell). "
+        "It also holds at levels pytorch (16 of 17) and production (8 of 8)."
     )
 
 

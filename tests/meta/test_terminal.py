@@ -32,6 +32,8 @@ def printed(report: Report, width: int = 80, terminal: bool = True, **options: A
 
 def test_the_sentence_comes_first_then_a_line_for_each_level() -> None:
     report = of_levels(PASS, PASS, PASS, FAIL, NOT_RUN, required=SAFE)
+    later = printed(of_levels(PASS, PASS, PASS, PASS, required=SAFE), 120)
+    assert "  ✓ pytorch     1 of 1 hold     not required  opcheck\n" in later, "no more than was judged"
     assert printed(report, 120).splitlines()[:8] == [
         "lltm / mine on cpu: torch 2.13, a CPU",
         "Values and gradients are right in float32, and it is safe. "
