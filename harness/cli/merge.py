@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     report = reports.read(given.reports, given.any_cpu)
     refuse_other_files("--output", given.output)
-    report.write(given.output)
+    reports.write(given.output, report.write)
     why = exit_reason(report)
     print(f"{given.output}: {len(report.cells)} cells of {len(given.reports)} reports{', but ' + why if why else ''}")
     return 1 if why else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
@@ -26,6 +26,14 @@ def deliver(text: str, output: Path | None) -> int:
     if output is None:
         sys.stdout.write(text)
     else:
-        write_atomically(output, text)
+        write(output, lambda path: write_atomically(path, text))
         print(f"{output}: {len(text.encode()):,} bytes", file=sys.stderr)
     return 0
+
+
+def write(output: Path, by: Callable[[Path], None]) -> None:
+    """Write the file. Raises UsageError, which names it: an error of the system may name another file or none."""
+    try:
+        by(output)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 from harness.cli import parsing, reports
 from harness.cli.main import COMMANDS
 from harness.rendering import tables
+from harness.rendering.record import verdict_record
 from harness.report.atomic_write import write_atomically
 from harness.report.report import refuse_other_files
 
@@ -20,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     parsing.add_reports(parser)
     parsing.add_output(parser, "write the merged report too")
     parser.add_argument("--view", default=tables.EVERYTHING, help="conformance (all), gradcheck, parity or integration")
+    parser.add_argument("--table", action="store_true", help="each property, even if few implementations were judged")
+    parser.add_argument("--json", action="store_true", help="the sentences and the standings, for other tools")
     parser.add_argument("--markdown", action="store_true", help="the table alone, as Markdown")
     parser.add_argument(
         "--into", type=Path, metavar="FILE", help="put the Markdown between `<!-- REPORT -->` and `<!-- end -->`"
@@ -28,12 +32,15 @@ def main(arguments: Sequence[str]) -> int:
     report = reports.read(given.reports)
     if given.output:
         refuse_other_files("--output", given.output)
-        report.write(given.output)
-    if given.into:
+        reports.write(given.output, report.write)
+    if given.json:
+        print(json.dumps(verdict_record(report), indent=1))
+    elif given.into:
         table, document = tables.markdown(report, given.view), given.into.read_text(encoding="utf-8")
-        write_atomically(given.into, tables.insert(table, document, str(given.reports[0])))
+        written = tables.insert(table, document, str(given.reports[0]))
+        reports.write(given.into, lambda path: write_atomically(path, written))
     elif given.markdown:
         print(tables.markdown(report, given.view), end="")
     else:
-        tables.print_report(report, tables.console(sys.stdout), given.view)
+        tables.print_report(report, tables.console(sys.stdout), given.view, given.table)
     return 0 if replace(report, cells=tuple(tables.selected(report, given.view))).ok else 1

@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.rendering import facts
-from harness.rendering.tables import MARKS, STYLES, plain
+from harness.rendering.marks import MARKS, STYLES, cut, first_line, plain, printable
 from harness.report import figures
-from harness.report.cell import Cell
+from harness.report.cell import NOT_RUN, Cell
 from harness.report.difference import Change, Difference
+from harness.report.levels import Standing
 
 #: (cell, verdict before, verdict after, reason) of one line.
 _Line = tuple[Cell, str, str, str]
@@ -35,7 +36,7 @@ def _sections(found: Difference) -> Iterator[tuple[str, list[_Line]]]:
 
 
 def _first(cell: Cell) -> str:
-    return cell.reason.splitlines()[0] if cell.reason else ""
+    return first_line(cell.reason)
 
 
 def _verdicts(change: Change) -> _Line:
@@ -52,18 +53,26 @@ def _who(cell: Cell) -> str:
 
 
 def print_difference(found: Difference, console: Console) -> None:
-    """A table for each kind of change that there is, then the environment."""
+    """The levels that changed, a table for each kind of change that there is, then the environment."""
+    if found.levels:
+        table = Table(
+            "implementation", "level", "was", "is", title=f"Levels: {len(found.levels)}", title_justify="left"
+        )
+        for change in found.levels:
+            who = Text(printable(f"{change.operator}/{change.backend}"))
+            table.add_row(who, change.level, _standing(change.before), _standing(change.after))
+        console.print(table)
     for title, lines in _sections(found):
         if not lines:
             continue
         table = Table("cell", "was", "is", "reason", title=f"{title}: {len(lines)}", title_justify="left")
         for cell, was, now, reason in lines:
-            table.add_row(Text(_who(cell)), _verdict(was), _verdict(now), Text(reason))
+            table.add_row(Text(printable(_who(cell))), _verdict(was), _verdict(now), Text(printable(reason)))
         console.print(table)
     if found.environment:
         table = Table("fact", "was", "is", title="Environment", title_justify="left")
         for name, one, other in found.environment:
-            table.add_row(name, Text(str(one)), Text(str(other)))
+            table.add_row(Text(printable(name)), *(Text(printable(cut(str(value), 2_000))) for value in (one, other)))
         console.print(table)
     for name in found.partial:
         console.print(f"The report {name} is partial: cells may be missing for that alone.", style="yellow")
@@ -74,9 +83,24 @@ def _verdict(word: str) -> Text:
     return Text(f"{MARKS[word]} {word}", style=STYLES[word]) if word in MARKS else Text(word)
 
 
+def _standing(found: Standing | None) -> Text:
+    """`✗ fail, 3 of 4`."""
+    if found is None or not found.tested:
+        return _verdict(NOT_RUN)
+    return _verdict(found.verdict).append(f", {found.passed} of {found.tested}")
+
+
 def markdown(found: Difference) -> str:
     """The same for a pull request."""
     parts = [f"## {'✗' if found.regressed else '✓'} Conformance, compared: {headline(found)}"]
+    if found.levels:
+        rows = [
+            f"| {plain(f'{one.operator}/{one.backend}')} | {one.level} | {_standing(one.before).plain} "
+            f"| {_standing(one.after).plain} |"
+            for one in found.levels
+        ]
+        head = ["### Levels", "", "| implementation | level | was | is |", "|---|---|---|---|"]
+        parts.append("\n".join([*head, *rows]))
     for title, lines in _sections(found):
         if lines:
             rows = [

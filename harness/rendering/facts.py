@@ -1,4 +1,4 @@
-"""Facts for every rendering: the outcome of a report in a sentence, used allowances, and what is missing.
+"""Facts for every rendering: names in order, used allowances, and what is missing.
 
 Untested cells are as prominent as tested ones. There are three kinds: cells that were not tested (`declared`,
 `not-run`, `no-evidence`), each with its reason; combinations without a cell; and names that the suite knows but that
@@ -33,21 +33,6 @@ class Gap:
     def names(self, axis: str) -> list[str]:
         """The operators, backends, ... of its cells."""
         return list(dict.fromkeys(str(getattr(cell, axis)) for cell in self.cells))
-
-
-def outcome(report: Report) -> tuple[str, str]:
-    """(the verdict of the run, a sentence). The run passes if all tested cells pass and nothing is missing."""
-    counts = {verdict: report.count(verdict) for verdict in _WORDS}
-    tested = counts[PASS] + counts[FAIL]
-    if counts[FAIL]:
-        return FAIL, f"{counts[FAIL]} of {tested} tested cells failed"
-    if not report.complete:
-        return NO_EVIDENCE, report.why_partial()
-    if counts[NO_EVIDENCE]:
-        return NO_EVIDENCE, f"{counts[NO_EVIDENCE]} cells could not tell right from wrong"
-    if not tested:
-        return NOT_RUN, "nothing was tested"
-    return PASS, f"all {tested} tested cells hold"
 
 
 def axis(report: Report, name: str, cells: Iterable[Cell] | None = None) -> list[str]:

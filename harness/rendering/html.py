@@ -21,14 +21,19 @@ from markupsafe import Markup
 
 from harness.rendering import charts, facts, speed
 from harness.rendering.canvas import Charts
+from harness.rendering.marks import brief
 from harness.rendering.payload import ordered, packed
+from harness.rendering.record import verdict_record
 from harness.report import figures
-from harness.report.cell import FAIL, PASS, UNTESTED
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, PASS, UNTESTED
+from harness.report.levels import LEVELS, counted, is_required
 from harness.report.report import Report
 
 #: The parts of the page's script in order: each uses only parts before it.
 _SCRIPTS = ("data", "elements", "filter", "evidence", "matrix", "lists", "views", "main")
 _STYLES = ("theme", "layout", "parts", "print")
+#: Up to so many implementations have a sentence each; more are a matrix.
+FEW = 4
 #: Facts of the environment by subject. All others follow under their own names.
 _SUBJECTS = {
     "Machine": ("gpu", "gpus", "architecture", "driver", "cpu", "threads", "system"),
@@ -52,7 +57,7 @@ _NAMES = {
 def page(report: Report, bench: dict[str, Any] | None = None) -> str:
     """The report as a page; with a bench record (see `harness.bench.record.read`) also the cost of the backends."""
     cells = ordered(report)
-    verdict, sentence = facts.outcome(report)
+    verdict = verdict_record(report)
     script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
@@ -60,6 +65,7 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
         .get_template("report.html.j2")
         .render(
             accuracy=_figures(charts.accuracy(report)),
+            backends=facts.axis(report, "backend"),
             commit=facts.commit(report),
             partial=report.why_partial(),
             tested={name: report.count(name) for name in (PASS, FAIL)},
@@ -68,21 +74,34 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
             forms=sum(len(figures.unasked(cell)) for cell in cells),
             holes=facts.holes(cells),
             judged=facts.judged(report),
+            levels=LEVELS,
             never_asked=facts.never_asked(report),
             operators=facts.axis(report, "operator"),
             payload=packed(report, cells),
             place=facts.place(report),
             policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
             script=Markup(script),
-            sentence=sentence,
+            several=len(verdict["implementations"]) > FEW,
             speed=_speed(report, bench) if bench else None,
             style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
             time=report.environment.get("time"),
             ulps=_figures(charts.ulps(report)),
+            support=_support(report),
             untested={name: report.count(name) for name in UNTESTED},
             verdict=verdict,
+            wrong=any(one["verdict"] in (FAIL, NO_EVIDENCE) for one in verdict["implementations"]),
         )
     )
+
+
+def _support(report: Report) -> dict[str, int]:
+    """How many cells and properties are not supported, and not required."""
+    lacking = [
+        cell
+        for level, found, cell in counted(report.cells, report.suite)
+        if not is_required(level, report.required) and found in (FAIL, NO_EVIDENCE, DECLARED)
+    ]
+    return {"cells": len(lacking), "properties": len({cell.property for cell in lacking})}
 
 
 def _speed(report: Report, bench: dict[str, Any]) -> dict[str, Any]:
@@ -152,5 +171,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["brief"] = brief
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
     return made

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from harness.errors import UnknownName, UsageError
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, WORST_FIRST, Cell
+from harness.rendering import findings, sentence
+from harness.rendering.marks import MARKS, STYLES, console, plain, printable
+from harness.report.cell import WORST_FIRST, Cell
 from harness.report.report import Report
 
-#: A mark for each verdict, so that colour is never the only difference.
-MARKS = {FAIL: "✗", NO_EVIDENCE: "?", DECLARED: "d", PASS: "✓", NOT_RUN: "-"}
-STYLES = {FAIL: "bold red", NO_EVIDENCE: "yellow", DECLARED: "cyan", PASS: "green", NOT_RUN: "dim"}
+__all__ = ["MARKS", "STYLES", "console", "plain"]
+
 #: The view that shows all properties.
 EVERYTHING = "conformance"
-
-
-def console(stream: TextIO) -> Console:
-    """A console; for a log, which has no width, it is wide enough that no table is cut."""
-    return Console(file=stream, width=None if stream.isatty() else 140)
 
 
 def worst(cells: Iterable[Cell]) -> str:
@@ -67,35 +62,31 @@ def selected(report: Report, view: str) -> list[Cell]:
     return [cell for cell in report.cells if cell.property in views[view]]
 
 
-def print_report(report: Report, console: Console, view: str = EVERYTHING) -> None:
-    """Backend by property, then every failure and every reason for a verdict other than pass."""
+def print_report(report: Report, console: Console, view: str = EVERYTHING, table: bool = False) -> None:
+    """The verdict in words and by level, then what failed, what is not supported and what was not tested.
+
+    Many implementations, a view, and cells of no known property are drawn as tables instead, and so is every report
+    with `table`.
+    """
     cells = selected(report, view)
+    known = {found.name for found in report.suite.properties}
+    in_words = view == EVERYTHING and any(cell.property in known for cell in cells)
+    few = len(sentence.implementations(report)) <= findings.FEW
     machine = report.environment
-    where = f"torch {machine['torch']}, {machine['gpu'] or machine['cpu']}"
-    for operator, own in (_by_operator(cells) or {"no operator": []}).items():
-        console.print(f"{view} of {operator}: {where}", style="italic", highlight=False, soft_wrap=True)
-        console.print(_table(own))
-    legend = "  ".join(f"[{STYLES[v]}]{MARKS[v]}[/] {v} {sum(c.verdict == v for c in cells)}" for v in MARKS)
-    console.print(f"{legend}   (numbers in the table count dtypes)")
-    for verdict, title in (
-        (FAIL, "Failed"),
-        (NO_EVIDENCE, "No evidence"),
-        (DECLARED, "Declared"),
-        (NOT_RUN, "Not run"),
-    ):
-        reasons: dict[str, list[Cell]] = {}
-        for cell in cells:
-            if cell.verdict == verdict:
-                reasons.setdefault(cell.reason, []).append(cell)
-        if reasons:
-            console.print(f"\n[bold]{title}[/]")
-        for reason, which in reasons.items():
-            console.print(f"  {_who(which)}", style=STYLES[verdict], highlight=False, soft_wrap=True)
-            console.print(f"    {reason}", markup=False, highlight=False, soft_wrap=True)
+    where = printable(f"torch {machine['torch']}, {machine['gpu'] or machine['cpu']}")
+    if in_words:
+        findings.print_words(report, console, where)
+    if table or not (in_words and few):
+        for operator, own in (_by_operator(cells) or {"no operator": []}).items():
+            title = Text(f"{view} of {printable(operator)}: {where}", style="italic")
+            console.print(title, soft_wrap=True)
+            console.print(_table(own))
+        legend = "  ".join(f"[{STYLES[v]}]{MARKS[v]}[/] {v} {sum(c.verdict == v for c in cells)}" for v in MARKS)
+        console.print(f"{legend}   (numbers in the table count dtypes)")
+    findings.print_findings(report, cells, console)
     if not report.complete:
-        console.print(
-            f"\n[bold red]This report is partial: {report.why_partial()}.[/]", highlight=False, soft_wrap=True
-        )
+        line = Text(f"\nThis report is partial: {report.why_partial()}.", style="bold red")
+        console.print(line, soft_wrap=True)
 
 
 def _table(cells: list[Cell]) -> Table:
@@ -103,33 +94,14 @@ def _table(cells: list[Cell]) -> Table:
     table = Table()
     table.add_column("property")
     for backend, device in columns:
-        table.add_column(f"{backend}\n{device}", justify="center")
+        table.add_column(Text(printable(f"{backend}\n{device}")), justify="center")
     for row in rows:
         marks = []
         for column in columns:
             here = at(column, row)
-            marks.append(f"[{STYLES[worst(here)]}]{_summary(here)}[/]" if here else "")
-        table.add_row(row, *marks)
+            marks.append(Text(_summary(here), style=STYLES[worst(here)]) if here else Text())
+        table.add_row(Text(printable(row)), *marks)
     return table
-
-
-def _who(cells: list[Cell]) -> str:
-    """`gradcheck of lltm: aten-cpp, cuda-accessor on cpu (float32, float16)`, with long lists shortened."""
-
-    def joined(values: Iterable[str]) -> str:
-        names = list(dict.fromkeys(values))
-        return ", ".join(names)
-
-    return (
-        f"{joined(c.property for c in cells)} of {joined(c.operator for c in cells)}: "
-        f"{joined(c.backend for c in cells)} on {joined(c.device for c in cells)} ({joined(c.dtype for c in cells)})"
-    )
-
-
-def plain(text: str) -> str:
-    """Text on one line, escaped so that neither Markdown nor HTML interprets it."""
-    line = " ".join(text.split())
-    return re.sub(r"[\\`*{}\[\]<>#!|~&@$]|(?<![^\W_])_|_(?![^\W_])", lambda found: f"&#{ord(found[0])};", line)
 
 
 def insert(table: str, document: str, name: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.report import figures
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.levels import Standing, standings
 from harness.report.report import Report
 
 BEST_FIRST = (PASS, DECLARED, NOT_RUN, NO_EVIDENCE, FAIL)
@@ -35,10 +36,22 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """All changes from one report to another. Cells in `otherwise` fail as before, but for another reason; cells in
-    `fits` pass as before, but use notably more or less of their allowance."""
+class LevelChange:
+    """One level of one implementation, whose verdict is another than before. None stands for no cell there."""
 
+    operator: str
+    backend: str
+    level: str
+    before: Standing | None
+    after: Standing | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All changes from one report to another, the levels of implementations first. Cells in `otherwise` fail as
+    before, but for another reason; cells in `fits` pass as before, but use notably more or less of their allowance."""
+
+    levels: tuple[LevelChange, ...]
     worse: tuple[Change, ...]
     vanished: tuple[Cell, ...]
     better: tuple[Change, ...]
@@ -64,6 +77,7 @@ def difference(before: Report, after: Report) -> Difference:
     otherwise = [c for c in still if c.after.verdict == FAIL and c.before.reason != c.after.reason]
     fits = [change for change in still if change.after.verdict == PASS and abs(_tighter(change)) >= NOTABLE]
     return Difference(
+        levels=tuple(_levels(before, after)),
         worse=tuple(change for change, step in zip(both, steps, strict=True) if step > 0),
         vanished=tuple(old[key] for key in sorted(old.keys() - new.keys())),
         better=tuple(change for change, step in zip(both, steps, strict=True) if step < 0),
@@ -74,6 +88,30 @@ def difference(before: Report, after: Report) -> Difference:
         partial=tuple(name for name, report in (("before", before), ("after", after)) if not report.complete),
         same=len(still),
     )
+
+
+def _levels(before: Report, after: Report) -> list[LevelChange]:
+    was, now = (_standings(report) for report in (before, after))
+    return [
+        LevelChange(*place, one, other)
+        for place in dict.fromkeys((*was, *now))
+        if _verdict(one := was.get(place)) != _verdict(other := now.get(place))
+    ]
+
+
+def _standings(report: Report) -> dict[tuple[str, str, str], Standing]:
+    """(operator, backend, level) -> its standing."""
+    own: dict[tuple[str, str], list[Cell]] = {}
+    for cell in sorted(report.cells, key=lambda cell: cell.key):
+        own.setdefault((cell.operator, cell.backend), []).append(cell)
+    return {
+        (*who, standing.level): standing for who, cells in own.items() for standing in standings(cells, report.suite)
+    }
+
+
+def _verdict(standing: Standing | None) -> str:
+    """A level without cells is as good as one that was not run."""
+    return NOT_RUN if standing is None else standing.verdict
 
 
 def _tighter(change: Change) -> float:

@@ -29,6 +29,8 @@ def _drift(figures: dict[str, Any], prefix: str) -> list[tuple[str, int, float]]
     found = []
     points = figures.get("drift")
     for point in points if isinstance(points, list) else ():
+        if not isinstance(point, dict) or not math.isfinite(_number(point.get("steps"))):
+            continue
         error, allowed = _number(point.get("error")), _number(point.get("allowed"))
         if allowed > 0 and error >= 0:
             found.append((f"{prefix}{point.get('state')}", int(_number(point.get("steps"))), error / allowed))
@@ -52,6 +54,8 @@ def _number(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return math.nan
+    except OverflowError:  # a whole number beyond all floats
+        return math.inf
 
 
 def _positive(value: float) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.levels import GRADIENTS, PRODUCTION, PYTORCH, SAFE, VALUES
 from harness.report.report import Report
 from harness.report.suite import KnownProperty, Suite
 
@@ -48,19 +49,45 @@ SUITE = Suite(
     devices=("cpu", "cuda", "cuda-emulated"),
     dtypes=("float32", "float64", "float16", "bfloat16"),
     properties=(
-        KnownProperty("forward-parity", "outputs are right", "parity"),
-        KnownProperty("vjp-parity", "gradients are right", "parity"),
-        KnownProperty("gradcheck", "derivatives are right", "gradcheck"),
-        KnownProperty("sizes", "right at every size", noticed=3, asked=4, faults=2),
-        KnownProperty("layouts", "right in every layout"),
-        KnownProperty("recurrence", "a thousand steps stay near the reference"),
+        KnownProperty("forward-parity", "outputs are right", "parity", VALUES),
+        KnownProperty("vjp-parity", "gradients are right", "parity", GRADIENTS),
+        KnownProperty("gradcheck", "derivatives are right", "gradcheck", GRADIENTS),
+        KnownProperty("double-backward", "second derivatives are right", level=GRADIENTS),
+        KnownProperty("sizes", "right at every size", level=VALUES, noticed=3, asked=4, faults=2),
+        KnownProperty("layouts", "right in every layout", level=VALUES),
+        KnownProperty("recurrence", "a thousand steps stay near the reference", level=GRADIENTS),
+        KnownProperty("memory", "no memory is kept", level=SAFE),
+        KnownProperty("determinism", "the same call gives the same bits", level=SAFE),
+        KnownProperty("opcheck", "opcheck accepts the operator", level=PYTORCH),
+        KnownProperty("compile", "torch.compile works", level=PYTORCH),
+        KnownProperty("error-messages", "errors name the argument", level=PYTORCH),
+        KnownProperty("functional-transforms", "torch.func works", level=PYTORCH),
+        KnownProperty("record-stream", "streams are recorded", level=PRODUCTION),
     ),
 )
 
 
-def of(*cells: Cell, complete: bool = True, **facts: Any) -> Report:
+def of(*cells: Cell, complete: bool = True, required: str = PRODUCTION, **facts: Any) -> Report:
     """A report of these cells, with an invented machine and suite."""
-    return Report({**MACHINE, **facts}, complete, cells, suite=SUITE)
+    return Report({**MACHINE, **facts}, complete, cells, suite=SUITE, required=required)
+
+
+#: A property of each level.
+ONE_EACH = ("forward-parity", "vjp-parity", "memory", "opcheck", "record-stream")
+WRONG = "new_h was 1 at (0, 2), but should be 2 (rms error 0.5, allowed 0.001) [lltm(small: batch=3)]"
+WRONG_GRADIENT = "gradient of input was 1 at (0, 2), but should be 2 (rms error 0.5, allowed 0.001) [lltm(small)]"
+
+
+def row(property: str, verdict: str = PASS, dtype: str = "float32", reason: str = WRONG, **changes: Any) -> Cell:
+    """A cell of that property; if it failed, for that reason, by default a wrong output."""
+    made = cell(verdict, property=property, dtype=dtype, **changes)
+    return replace(made, reason=reason) if verdict == FAIL else made
+
+
+def of_levels(*verdicts: str, required: str = SAFE, **changes: Any) -> Report:
+    """A report with one cell at each level, from values on, with these verdicts."""
+    cells = (row(name, verdict, **changes) for name, verdict in zip(ONE_EACH, verdicts, strict=False))
+    return of(*cells, required=required)
 
 
 def h200() -> Report:

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from harness.__main__ import main
 from harness.rendering import diff
-from harness.report.cell import FAIL, PASS, VERDICTS
+from harness.report.cell import FAIL, NOT_RUN, PASS, VERDICTS
 from harness.report.difference import BEST_FIRST, difference
+from harness.report.levels import Standing
 from harness.report.report import Report
-from tests.meta.reports import ATTACK, attacking, cell, of, one_of_each
+from tests.meta.reports import ATTACK, attacking, cell, of, of_levels, one_of_each
 
 
 def test_the_order_has_every_verdict() -> None:
@@ -44,7 +45,7 @@ def test_the_same_report_is_as_before() -> None:
     found = difference(one_of_each(), one_of_each())
     assert not found.regressed
     assert diff.headline(found) == "0 worse, 0 vanished, 0 better, 0 appeared, 6 as before"
-    assert found.environment == found.otherwise == found.fits == found.partial == ()
+    assert found.environment == found.otherwise == found.fits == found.partial == found.levels == ()
 
 
 def test_a_failure_of_another_kind_is_told() -> None:
@@ -57,6 +58,40 @@ def test_a_failure_of_another_kind_is_told() -> None:
 def test_a_fit_that_is_notably_tighter_or_looser_is_told(was: float, now: float, listed: bool) -> None:
     before, after = (of(cell(figures={"worst": {"used": used}})) for used in (was, now))
     assert bool(difference(before, after).fits) is listed
+
+
+def test_a_level_that_changed_is_told_first() -> None:
+    before = of(*of_levels(PASS, PASS, NOT_RUN).cells, cell(backend="gone"), cell(backend="b"))
+    after = of(*of_levels(PASS, FAIL, PASS).cells, cell(FAIL, property="layouts", backend="b"), cell(backend="b"))
+    found = difference(before, after)
+    assert [(one.backend, one.level, _counted(one.before), _counted(one.after)) for one in found.levels] == [
+        ("b", "values", ("pass", 1, 1), ("fail", 1, 2)),
+        ("gone", "values", ("pass", 1, 1), None),
+        ("mine", "gradients", ("pass", 1, 1), ("fail", 0, 1)),
+        ("mine", "safe", ("not-run", 0, 0), ("pass", 1, 1)),
+    ]
+    stream = io.StringIO()
+    diff.print_difference(found, Console(file=stream, width=100))
+    for text in (stream.getvalue(), diff.markdown(found)):
+        assert text.index("Levels") < text.index("Worse")
+        assert "✗ fail, 0 of 1" in text
+        assert "- not-run" in text
+    assert "| lltm/mine | gradients | ✓ pass, 1 of 1 | ✗ fail, 0 of 1 |" in diff.markdown(found)
+    assert difference(before, before).levels == ()
+
+
+def _counted(found: Standing | None) -> tuple[str, int, int] | None:
+    return found and (found.verdict, found.passed, found.tested)
+
+
+def test_no_text_of_a_report_commands_the_terminal() -> None:
+    escape = "\x1b[2J\x07"
+    said = {"backend": escape, "property": escape}
+    before = of(cell(**said), cell(property="layouts", backend=escape), cpu=escape)
+    found = difference(before, of(cell(FAIL, reason=escape, **said), cell(FAIL, operator=escape, reason=escape)))
+    stream = io.StringIO()
+    diff.print_difference(found, Console(file=stream, width=100, force_terminal=True, color_system=None))
+    assert not {"\x1b", "\x07"} & set(stream.getvalue() + diff.markdown(found))
 
 
 def test_the_environment_is_compared_but_for_the_time() -> None:

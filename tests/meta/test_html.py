@@ -19,8 +19,22 @@ from harness.__main__ import main
 from harness.rendering import charts, facts, html, tables
 from harness.report import figures
 from harness.report.cell import AXES, FAIL, NOT_RUN, PASS
+from harness.report.levels import LEVELS, SAFE, VALUES
 from harness.report.report import NO_SUITE, Report, jsonable
-from tests.meta.reports import ATTACK, PLANTED, ULPS, attacking, cell, h200, in_forms, of, one_of_each
+from tests.meta.reports import (
+    ATTACK,
+    PLANTED,
+    SUITE,
+    ULPS,
+    attacking,
+    cell,
+    h200,
+    in_forms,
+    of,
+    of_levels,
+    one_of_each,
+    row,
+)
 
 ROOT = Path(__file__).parents[2]
 #: Committed pages -> the records from which they were drawn.
@@ -86,15 +100,40 @@ def _hold(text: str, report: Report) -> None:
         assert row["figures"] == jsonable(cell_.figures)
 
 
-def test_failures_come_with_those_that_can_be_run_alone_first() -> None:
+def test_failures_are_grouped_by_cause_the_plain_one_first() -> None:
     report = Report.read(PLANTED)
     data = data_of(html.page(report))
-    failures = [data["cells"][number] for number in data["failures"]]
-    order = [failure["property"] for failure in failures]
-    assert order[:2] == ["forward-parity", "vjp-parity"]
-    assert len(order) == report.count(FAIL)
-    alone = ["reproducer" in failure["figures"] for failure in failures]
-    assert alone == sorted(alone, reverse=True)
+    causes = [[data["cells"][number] for number in numbers] for numbers in data["causes"]]
+    assert [failure["property"] for failure in causes[0]][:2] == ["forward-parity", "drawn-calls"]
+    assert all("reproducer" in cause[0]["figures"] for cause in causes[:1])
+    assert len(causes) == 5
+    assert sum(map(len, causes)) == report.count(FAIL)
+
+
+def test_what_is_not_required_is_among_no_failures() -> None:
+    report = of_levels(PASS, PASS, FAIL, FAIL, "no-evidence", required=SAFE)
+    text = html.page(report)
+    data = data_of(text)
+    assert [[data["cells"][number]["property"] for number in numbers] for numbers in data["causes"]] == [["memory"]]
+    assert (data["required"], data["levels"]["opcheck"]) == (["values", "gradients", "safe"], "pytorch")
+    assert "Show 2 cells of 2 properties above the level safe" in text
+    right = html.page(of_levels(PASS, PASS, PASS, FAIL, required=SAFE))
+    assert '<section id="failures" hidden>' in right
+    assert 'class="plate pass"' in right
+    assert '<section id="support" hidden>' in html.page(of_levels(PASS, PASS, PASS, PASS, required=SAFE))
+
+
+def test_a_huge_text_makes_no_huge_page() -> None:
+    huge = "".join(chr(65 + number % 26) + str(number) for number in range(400_000))
+    report = of(
+        row("forward-parity", FAIL, reason=huge, figures={"reproducer": huge, "deep": [{"er": huge}]}),
+        cell("not-run", property="layouts", reason=huge),
+    )
+    text = html.page(report)
+    assert len(text) < 200_000
+    failed = next(found for found in data_of(text)["cells"] if found["verdict"] == FAIL)
+    assert failed["reason"].endswith(f"... ({len(huge) - 20_000:,} more characters)")
+    assert len(failed["figures"]["deep"][0]["er"]) < 21_000
 
 
 def test_nothing_comes_from_elsewhere_and_one_script_may_run() -> None:
@@ -113,9 +152,9 @@ def test_nothing_comes_from_elsewhere_and_one_script_may_run() -> None:
 
 
 def test_words_of_a_report_make_no_element_and_no_attribute() -> None:
-    ours, theirs = (_Elements(html.page(report)) for report in (one_of_each(), attacking()))
+    ours, many, theirs = (_Elements(html.page(report)) for report in (one_of_each(), h200(), attacking()))
     assert len(theirs.scripts) == len(ours.scripts) == 2
-    kinds = {tag for tag, _ in ours.elements}
+    kinds = {tag for tag, _ in [*ours.elements, *many.elements]}
     assert {tag for tag, _ in theirs.elements} <= kinds
     for _, attributes in theirs.elements:
         assert not [name for name in attributes if name.startswith("on")]
@@ -132,21 +171,49 @@ def test_the_environment_tells_unknown_from_unrecorded() -> None:
 @pytest.mark.parametrize(
     ("report", "verdict", "sentence"),
     [
-        (of(cell()), "pass", "all 1 tested cells hold"),
-        (of(cell(), cell("declared", property="layouts")), "pass", "all 1 tested cells hold"),
-        (of(cell(FAIL), complete=False), "fail", "1 of 1 tested cells failed"),
-        (of(cell(), complete=False), "no-evidence", "the run did not finish"),
-        (of(cell(), cell("no-evidence", dtype="float64")), "no-evidence", "1 cells could not tell right from wrong"),
-        (of(cell(NOT_RUN)), "not-run", "nothing was tested"),
-        (of(), "not-run", "nothing was tested"),
+        (of(cell(), required=VALUES), "pass", "Values are right in float32."),
+        (of(cell(), cell("declared", property="layouts")), "declared", "Declared as not supported: layouts (1 cell)."),
+        (of(cell(FAIL), complete=False), "fail", "So far: Wrong: values are wrong in float32 (1 of 1 cells: sizes)."),
+        (of(cell(), complete=False), "no-evidence", "Partial: the run did not finish."),
+        (of(cell(), cell("no-evidence", dtype="float64")), "no-evidence", "Not known whether values are right: sizes"),
+        (of(cell(NOT_RUN)), "not-run", "Nothing was judged: why not-run."),
+        (of(), "not-run", "Nothing was judged: no cell was selected."),
     ],
 )
 def test_nothing_but_passes_makes_a_pass(report: Report, verdict: str, sentence: str) -> None:
-    assert facts.outcome(report) == (verdict, sentence)
     text = html.page(report)
     assert f'class="plate {verdict}"' in text
     assert sentence in text
     assert ("did not finish" in text) is not report.complete
+
+
+@pytest.mark.parametrize(
+    ("report", "chips", "marks"),
+    [
+        (of_levels(PASS, PASS, FAIL, FAIL, required=SAFE), 5, 0),
+        (of(*(found for name in "abc" for found in of_levels(PASS, backend=name).cells)), 15, 0),
+        (of(*(found for name in "abcdef" for found in of_levels(PASS, backend=name).cells)), 0, 30),
+        (of(*(cell(operator=operator, backend=name) for operator in ("lltm", "mlp") for name in "abc")), 0, 30),
+        (of(), 0, 0),
+    ],
+)
+def test_every_implementation_has_its_five_levels(report: Report, chips: int, marks: int) -> None:
+    found = _Elements(html.page(report)).elements
+    assert len([None for tag, attributes in found if tag == "li" and "data-level" in attributes]) == chips
+    told = [str(attributes.get("aria-label")) for tag, attributes in found if tag == "svg"]
+    assert len([text for text in told if text.startswith(tuple(f"{level}: " for level in LEVELS))]) == marks
+
+
+def test_a_level_above_the_required_one_is_no_failure() -> None:
+    found = _Elements(html.page(of_levels(PASS, NOT_RUN, FAIL, FAIL, required=SAFE))).elements
+    chips = {a["data-level"]: a["class"] for tag, a in found if tag == "li" and "data-level" in a}
+    assert chips == {
+        "values": "pass",
+        "gradients": "not-run",
+        "safe": "fail",
+        "pytorch": "declared beyond",
+        "production": "not-run beyond",
+    }
 
 
 def test_the_page_says_who_was_judged() -> None:
@@ -184,7 +251,7 @@ def test_what_was_never_asked_is_found() -> None:
         "backend": ["python-autograd"],
         "device": ["cuda", "cuda-emulated"],
         "dtype": ["float16", "bfloat16"],
-        "property": ["forward-parity", "vjp-parity", "gradcheck", "recurrence"],
+        "property": [name for name in SUITE.names("property") if name not in ("sizes", "layouts")],
     }
     assert facts.holes(report.cells) == 3 * 2 - 3, "three slots with two properties"
     assert facts.holes(report.cells[:1]) == 0
@@ -212,6 +279,8 @@ _DRIFT = [{"state": "h", "steps": n, "error": error, "allowed": 4} for n, error 
         ({"worst": {"used": "nan"}}, None),
         ({"drift": _DRIFT}, 0.75),
         ({"drift": "much"}, None),
+        ({"drift": [3, {"state": "h", "steps": 10**400, "error": 1, "allowed": 1}]}, None),
+        ({"worst": {"used": 10**400}}, float("inf")),
         ({}, None),
     ],
 )

@@ -81,8 +81,9 @@ def test_at_a_terminal_there_is_a_bar_and_the_end_is_as_ever(tmp_path: Path, wor
     for words in (
         "This script reproduces it:",
         "from harness.replay import replay",
-        "✗ fail 1",
-        "✓ pass 1",
+        "Wrong: values are wrong in float32",
+        "✓ values      1 of 1 hold",
+        "✗ values      0 of 1 hold",
         "1 failed, 1 passed",
     ):
         assert words in after

@@ -11,6 +11,7 @@ from harness.properties import all_properties
 from harness.rendering import tables
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.report import Report
+from tools import verdict_picture
 from tools.study import method
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,11 @@ def test_the_error_rates_of_the_readme_are_those_of_the_records() -> None:
     mutation = json.loads((ROOT / "results/cpu/mutation.json").read_text())
     found = sum(fault["status"] == "killed" for fault in mutation["faults"])
     assert f"{mutation['score']:.1%}. Of {len(mutation['faults'])} hand-written faults it found {found} (" in text
+
+
+def test_the_picture_is_that_of_the_record() -> None:
+    drawn = verdict_picture.picture(Report.read(ROOT / verdict_picture.RECORD))
+    assert (ROOT / verdict_picture.PICTURE).read_text() == drawn, "out of date: python -m tools.verdict_picture"
 
 
 def test_integration_tables_are_those_of_the_reports() -> None:

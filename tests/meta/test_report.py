@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from harness.errors import UsageError
 from harness.rendering import tables
 from harness.report import atomic_write
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS, WORST_FIRST
+from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS, VERDICTS, WORST_FIRST
 from harness.report.report import Report, one_each
 from tests.meta.reports import cell, of
 
@@ -102,18 +101,3 @@ def test_the_markdown_table() -> None:
         "| sizes | ✓ 2 - 1 | ✗ 1 |",
     ]
     assert len(tables.markdown(of(*cells), "parity").splitlines()) == 4, "a view without cells is a table without rows"
-
-
-def test_the_terminal_table_has_every_reason_as_it_is() -> None:
-    """Square brackets are markup for rich; in a reason they enclose a scenario."""
-    console = Console(record=True, width=100)
-    cells = [
-        cell(FAIL, reason="new_h was 1 [lltm(small: batch=3)]"),
-        cell(NO_EVIDENCE, dtype="float64"),
-        cell(NOT_RUN, backend="b"),
-    ]
-    tables.print_report(of(*cells, complete=False), console)
-    printed = console.export_text()
-    for words in ("new_h was 1 [lltm(small: batch=3)]", "why no-evidence", "why not-run", "This report is partial"):
-        assert words in printed
-    assert "✗ fail 1  ? no-evidence 1  d declared 0  ✓ pass 0  - not-run 1" in printed

@@ -58,7 +58,10 @@ function words(value) {
 
 const cells = payload.cells.map((raw, number) => new Cell(raw, number));
 const byLink = new Map(cells.map((cell) => [cell.link, cell]));
-const failureRank = new Map(payload.failures.map((number, rank) => [number, rank]));
+
+// The level at which a cell counts, and whether it must hold: harness/report/levels.py.
+const levelOf = (cell) => (cell.verdict === "fail" && cell.raw.level) || payload.levels[cell.property] || "production";
+const isRequired = (cell) => payload.required.includes(levelOf(cell));
 
 // The verdict of several cells, as in harness.rendering.tables.worst: payload.verdicts are sorted, worst first.
 function worst(some) {

@@ -1,14 +1,41 @@
 // Lists that may be long: failures with their evidence, what was not tested, and every cell.
 const COLUMNS = ["verdict", ...AXES, "used", "seconds"];
-let stopFailures = () => {}, stopUntested = () => {}, stopCells = () => {};
+let stopFailures = () => {}, stopSupport = () => {}, stopUntested = () => {}, stopCells = () => {};
 
+// Failures of the required levels, each cause once: payload.causes has the places of its cells.
 function failures(place, some) {
   stopFailures();
-  const bad = some.filter((cell) => cell.verdict === "fail" || cell.verdict === "no-evidence");
-  bad.sort((a, b) => (failureRank.get(a.number) ?? Infinity) - (failureRank.get(b.number) ?? Infinity) || a.number - b.number);
+  const kept = new Set(some.map((cell) => cell.number));
+  const groups = payload.causes.map((numbers) => numbers.filter((number) => kept.has(number)).map((number) => cells[number])).filter((group) => group.length);
   const list = el("div", { class: "cards one" });
-  place.replaceChildren(bad.length ? list : empty());
-  stopFailures = chunked(list, bad, (cell, number) => evidence(cell, "h3", number > 0), 8);
+  place.replaceChildren(groups.length ? list : empty());
+  stopFailures = chunked(list, groups, cause, 8);
+}
+
+function cause([first, ...rest], number) {
+  const card = evidence(first, "h3", number > 0);
+  if (rest.length) card.append(el("div", { class: "same" }, el("h4", {}, "For the same reason in " + plural(rest.length, "more cell")), links(rest)));
+  return card;
+}
+
+// `sizes: f32 f64`, with a link to each cell.
+function links(some) {
+  return el("ul", { class: "alike" }, [...grouped(some, (cell) => cell.property)].map(([property, few]) =>
+    el("li", {}, property + ": ", few.map((cell) => [el("a", { href: cell.link, "aria-label": cell.name + ": " + cell.verdict }, short(cell.dtype)), " "]).flat())));
+}
+
+// What the levels above the required one ask for and a function lacks, one card a property.
+function support(place, some) {
+  stopSupport();
+  const lacking = some.filter((cell) => !isRequired(cell) && ["fail", "no-evidence", "declared"].includes(cell.verdict));
+  const groups = [...grouped(lacking, (cell) => JSON.stringify([cell.operator, cell.backend, cell.property])).values()];
+  const list = el("div", { class: "cards" });
+  place.replaceChildren(groups.length ? list : empty());
+  stopSupport = chunked(list, groups, (group) => el("div", { class: "card gap declared" },
+    el("h3", {}, glyph("declared", true), group[0].property, el("span", { class: "count" }, "level " + levelOf(group[0]))),
+    payload.claims[group[0].property] ? el("p", { class: "muted" }, payload.claims[group[0].property]) : null,
+    el("p", { class: "reason" }, group[0].headline),
+    el("p", { class: "muted" }, [group[0].operator, group[0].backend].join(" / ")), links(group)), 12);
 }
 
 // Untested cells, grouped by reason, the largest group first; then forms that passing cells did not test.

@@ -2,6 +2,7 @@
 let stopDerivatives = () => {}, stopParity = () => {};
 const DRAWN = {
   failures,
+  support,
   matrix,
   untested,
   derivatives: (place, some) => { stopDerivatives(); stopDerivatives = view(place, some, "gradcheck"); },
@@ -97,7 +98,7 @@ addEventListener("hashchange", follow);
 addEventListener("beforeprint", () => {
   for (const id of Object.keys(DRAWN)) draw(id);
   for (const button of document.querySelectorAll("button.more")) button.forPaper();
-  for (const fold of document.querySelectorAll("details.operator, details.again, details.form")) fold.open = true;
+  for (const fold of document.querySelectorAll("details.operator, details.again, details.form, #support details")) fold.open = true;
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.target.closest("input, select, textarea, dialog")) return;

@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 
 from harness.rendering.html import page
+from harness.report.cell import FAIL, NOT_RUN, PASS
+from harness.report.levels import SAFE
 from harness.report.report import Report
-from tests.meta.reports import PLANTED, attacking, h200, in_forms, large, one_of_each
+from tests.meta.reports import CPU, PLANTED, attacking, h200, in_forms, large, of, of_levels, one_of_each
+
+
+def twelve() -> Report:
+    """Twelve backends of one operator: one is not safe, every other one lacks something that is not required."""
+    verdicts = {name: (PASS, PASS, FAIL if name == 3 else PASS, FAIL if name % 2 else PASS) for name in range(12)}
+    cells = [cell for name, some in verdicts.items() for cell in of_levels(*some, backend=f"backend-{name}").cells]
+    return of(*cells, required=SAFE)
+
 
 PAGES: dict[str, Callable[[], Report]] = {
     "h200": h200,
@@ -21,6 +31,9 @@ PAGES: dict[str, Callable[[], Report]] = {
     "attack": attacking,
     "forms": in_forms,
     "large": large,
+    "right": lambda: of_levels(PASS, PASS, PASS, FAIL, NOT_RUN, required=SAFE),
+    "twelve": twelve,
+    "cpu": lambda: Report.read(CPU),
 }
 
 

@@ -27,10 +27,10 @@ def test_what_was_not_tested_is_as_large_as_what_was(browse: Open) -> None:
 
 
 @pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
-@pytest.mark.parametrize("name", ["h200", "planted", "each", "attack"])
+@pytest.mark.parametrize("name", ["h200", "planted", "each", "attack", "right", "twelve"])
 def test_nothing_is_wider_than_the_window(browse: Open, name: str, size: tuple[int, int]) -> None:
     driver = browse(name, size=size)
-    for section in ("failures", "matrix", "untested", "derivatives", "parity", "cells"):
+    for section in ("failures", "support", "matrix", "untested", "derivatives", "parity", "cells"):
         if one(driver, f"#{section}").is_displayed():
             go_to(driver, section)
     driver.execute_script("document.querySelectorAll('details').forEach((fold) => { fold.open = fold.id !== 'more'; })")
@@ -100,6 +100,6 @@ def test_on_paper_everything_is_drawn(browse: Open) -> None:
     assert len(every(driver, "#environment dl")) >= 5
     for section in ("failures", "matrix", "untested", "parity", "cells"):
         assert every(driver, f"#{section} .body > *"), f"{section} was not drawn for the paper"
-    assert len(every(driver, "#failures article")) == Report.read(PLANTED).count(FAIL)
+    assert len(every(driver, "#failures article, #failures .alike a")) == Report.read(PLANTED).count(FAIL)
     assert all(fold.get_attribute("open") for fold in every(driver, "#failures details"))
     assert len(every(driver, "#cells tbody tr")) == 27

@@ -132,7 +132,7 @@ def test_somebody_with_the_page_alone_learns_what_is_wrong(browse: Open) -> None
 
     def all_drawn(driver: Driver) -> bool:
         driver.execute_script(further)
-        return len(every(driver, "#failures article")) == report.count(FAIL)
+        return len(every(driver, "#failures article, #failures .alike a")) == report.count(FAIL)
 
     until(driver, all_drawn)
 

@@ -1,0 +1,120 @@
+"""Failures grouped by cause: one bug fails many properties in many dtypes, and a reader needs it once.
+
+Cells have the same cause if the first lines of their reasons are equal but for numbers and the call. A cell that
+compares a tensor whose values are wrong in the same dtype belongs to the cause of these values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.rendering import facts
+from harness.report.cell import FAIL, Cell
+from harness.report.levels import GRADIENTS, LEVELS, VALUES, counted
+from harness.report.suite import Suite
+
+#: The part of a first line that is looked at: a candidate may have written megabytes.
+_LOOKED_AT = 2_000
+_COMPARED = re.compile(r"^(?P<what>.+) was \S+(?: at \([^)]*\))?, but should be ")
+_NUMBER = re.compile(r"\d[\w.+-]*")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Failed cells of one implementation for one reason. `level` is that of the first, whose reason says it best.
+
+    `follows` is the level whose failure probably explains all of these cells, or "".
+    """
+
+    level: str
+    follows: str
+    cells: tuple[Cell, ...]
+
+    def names(self, axis: str) -> list[str]:
+        """The properties, dtypes, ... of its cells."""
+        return list(dict.fromkeys(str(getattr(cell, axis)) for cell in self.cells))
+
+
+#: For the first two levels, the devices and dtypes in which they fail.
+Roots = dict[str, set[tuple[str, str]]]
+
+
+def roots(cells: Iterable[Cell], suite: Suite) -> Roots:
+    """Where values and gradients of these cells, all of one implementation, are wrong."""
+    found: Roots = {VALUES: set(), GRADIENTS: set()}
+    for level, verdict, cell in counted(cells, suite):
+        if verdict == FAIL and level in found:
+            found[level].add((cell.device, cell.dtype))
+    return found
+
+
+def follows(level: str, cell: Cell, wrong: Roots) -> str:
+    """The level whose failure probably explains that this cell failed at `level`, or "".
+
+    Where values are wrong, so are gradients, and whatever compares values; where gradients are wrong, whatever compares
+    gradients.
+    """
+    place, tensor = (cell.device, cell.dtype), compared(cell)
+    if level != VALUES and place in wrong[VALUES] and (level == GRADIENTS or tensor):
+        return VALUES
+    if level not in (VALUES, GRADIENTS) and place in wrong[GRADIENTS] and tensor.startswith("gradient"):
+        return GRADIENTS
+    return ""
+
+
+def causes(cells: Iterable[Cell], suite: Suite) -> list[Cause]:
+    """The causes of all failed cells, the first level first."""
+    own: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        own.setdefault((cell.operator, cell.backend), []).append(cell)
+    found = [cause for some in own.values() for cause in _of_one(some, suite)]
+    return sorted(found, key=lambda cause: LEVELS.index(cause.level))
+
+
+def _of_one(cells: list[Cell], suite: Suite) -> list[Cause]:
+    wrong = roots(cells, suite)
+    at = {cell.key: level for level, verdict, cell in counted(cells, suite) if verdict == FAIL}
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    tensors: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    dtypes = suite.ordered("dtype", (cell.dtype for cell in cells))
+    order = sorted(facts.failures(cells), key=lambda cell: (LEVELS.index(at[cell.key]), dtypes.index(cell.dtype)))
+    for cell in order:
+        level, tensor = at[cell.key], compared(cell)
+        where = (tensor, cell.device, cell.dtype)
+        key = tensors.get(where, ()) if tensor else ()
+        key = key or (level, cell.property if not tensor else "", _essence(cell))
+        if tensor and level in (VALUES, GRADIENTS):
+            tensors.setdefault(where, key)
+        groups.setdefault(key, []).append(cell)
+    return [
+        Cause(key[0], _common(follows(at[cell.key], cell, wrong) for cell in some), tuple(some))
+        for key, some in groups.items()
+    ]
+
+
+def _common(names: Iterable[str]) -> str:
+    found = set(names)
+    return found.pop() if len(found) == 1 else ""
+
+
+def compared(cell: Cell) -> str:
+    """The tensor whose value the reason calls wrong, or ""."""
+    match = _COMPARED.match(_first(cell))
+    return re.split("[:,] ", match["what"])[-1] if match else ""
+
+
+def _first(cell: Cell) -> str:
+    return cell.reason[:_LOOKED_AT].split("\n", 1)[0]
+
+
+def _essence(cell: Cell) -> str:
+    """The first line of the reason without numbers and call; of a comparison, what is compared."""
+    line = _first(cell)
+    match = _COMPARED.match(line)
+    if match:
+        line = match["what"]
+    elif line.endswith("]"):
+        line = line.partition(" [")[0]
+    return _NUMBER.sub("#", line)
