@@ -75,4 +75,4 @@ class NoEvidence(HarnessError):
 
 
 class NotApplicable(HarnessError):
-    """The property does not apply to this operator, device or dtype. Verdict `not-run`, with the reason."""
+    """The property does not apply to this operator, or this machine cannot tell. Verdict `not-run`, with the reason."""

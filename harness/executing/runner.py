@@ -35,7 +35,7 @@ Header = dict[str, Any]
 Tensors = dict[str, Tensor]
 
 
-class Record:
+class Graph:
     """A differentiable computation: `outputs` as a function of `leaves`. `again` computes it once more."""
 
     def __init__(self, leaves: list[Tensor], outputs: list[Any], again: Callable[[], list[Any]]) -> None:
@@ -50,7 +50,7 @@ class Runner:
     def __init__(self) -> None:
         self.function: Callable[..., Any] | None = None
         self.device = torch.device("cpu")
-        self.records: OrderedDict[int, Record] = OrderedDict()
+        self.records: OrderedDict[int, Graph] = OrderedDict()
         self.held: list[Tensor] = []
         self.last = 0
         self.timing = _module(str(Path(__file__).with_name("timing.py"))).Timing()
@@ -112,7 +112,7 @@ class Runner:
             steps = StepRecorder({tuple(shape) for shape in asked["steps"]}) if asked["steps"] else None
             with steps or contextlib.nullcontext():
                 outputs = run()
-        header, sent = self._described(outputs, Record(leaves, outputs, run))
+        header, sent = self._described(outputs, Graph(leaves, outputs, run))
         if steps is not None:
             header["steps"] = [[seen.operation, seen.is_view] for seen in steps.seen]
             sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
@@ -143,7 +143,7 @@ class Runner:
         gradients = run() if used else [None for _ in asked["wanted"]]
         record.spent = not asked["create_graph"]
         leaves = [*record.leaves, *(g for g in given if g is not None)]
-        return self._described(gradients, Record(leaves, gradients, run))
+        return self._described(gradients, Graph(leaves, gradients, run))
 
     def _argument(self, number: int, about: Any, tensors: Tensors) -> Any:
         """A tensor as the judge described it: its storage, and its view of it; or a plain value; or None."""
@@ -168,7 +168,7 @@ class Runner:
             self.held = leaves
         return self.held
 
-    def _described(self, results: list[Any], record: Record) -> tuple[Header, Tensors]:
+    def _described(self, results: list[Any], record: Graph) -> tuple[Header, Tensors]:
         """The results as a header and tensors, and the number of their record."""
         self.last += 1
         self.records[self.last] = record

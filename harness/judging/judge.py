@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import traceback
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from harness.judging import tampering
 from harness.judging.property import Property
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.levels import GRADIENTS, VALUES
 
 _trusted: dict[tuple[str, str], tuple[Any, Any]] = {}
 
@@ -24,15 +26,22 @@ def bind() -> None:
 
 
 def judge(subject: Subject, property: Property) -> Cell:
-    """Run the property's check and turn its result into a cell. Only an error of the harness itself is raised."""
+    """Run the property's check and turn its result into a cell. Only an error of the harness itself is raised.
+
+    Raises ValueError for a place where the property is not asked: there is no cell.
+    """
+    if not property.is_asked(subject.device, subject.dtype_name):
+        raise ValueError(
+            f"{property.name} is asked {property.only()}; it was judged on {subject.device} in {subject.dtype_name}"
+        )
     if not _trusted:
         bind()
     start = time.perf_counter()
-    verdict, reason, figures = _verdict(subject, property)
+    verdict, reason, figures, level = _verdict(subject, property)
     replaced = tampering.undo(_trusted)
     declaration = subject.declaration(property.name)
     if replaced:  # a declaration does not excuse this
-        verdict, figures = FAIL, {}
+        verdict, figures, level = FAIL, {}, ""
         reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
     elif declaration is not None:
         if verdict == PASS:
@@ -56,10 +65,12 @@ def judge(subject: Subject, property: Property) -> Cell:
         reason=reason,
         figures=figures,
         seconds=round(time.perf_counter() - start, 4),
+        level=level if verdict == FAIL else "",
     )
 
 
-def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, Any]]:
+def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, Any], str]:
+    """Verdict, reason, figures, and the level at which it failed if that is not the property's."""
     found: dict[str, dict[str, Any]] = {}
     lacks: dict[str, str] = {}
     unasked: dict[str, str] = {}
@@ -74,16 +85,28 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
                 except NotApplicable as why:
                     unasked[form.title] = str(why)
     except Failure as failure:
-        return FAIL, str(failure), failure.figures
+        if _only_gradients_are_wrong(subject, property, failure):
+            return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", failure.figures, GRADIENTS
+        return FAIL, str(failure), failure.figures, ""
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
             raise
-        return FAIL, f"{property.name}: the candidate raised {one_line(error)}, but should not raise", {}
+        return FAIL, f"{property.name}: the candidate raised {one_line(error)}, but should not raise", {}, ""
     if lacks:
-        return NO_EVIDENCE, _of_forms(lacks), {}
+        return NO_EVIDENCE, _of_forms(lacks), {}, ""
     if not found:
-        return NOT_RUN, _of_forms(unasked), {}
-    return PASS, "", _merged(found, unasked)
+        return NOT_RUN, _of_forms(unasked), {}, ""
+    return PASS, "", _merged(found, unasked), ""
+
+
+def _only_gradients_are_wrong(subject: Subject, property: Property, failure: Failure) -> bool:
+    """Whether a property of values, which compares gradients too, holds if outputs alone are compared."""
+    if property.level != VALUES or subject.outputs_only:
+        return False
+    if failure.tensor in (arg.name for arg in subject.operator.outputs):
+        return False  # an output was wrong: a second run could only find that again
+    traceback.clear_frames(failure.__traceback__)  # its tensors may fill a GPU, which the second run needs
+    return _verdict(replace(subject, outputs_only=True), property)[0] == PASS
 
 
 def _of_forms(reasons: dict[str, str]) -> str:

@@ -18,9 +18,12 @@ class Property:
     """Something that every implementation must hold.
 
     `check(subject)` returns figures for the report. It raises Failure if the property does not hold, NoEvidence if it
-    could not tell, and NotApplicable if the property does not apply to this subject. A `large` property takes most of a
-    GPU's memory: one worker checks those first, while the others still hold little. `view` names the table that shows
-    it, besides the table of all properties. `level` is one of `harness.report.levels.LEVELS`.
+    could not tell, and NotApplicable if the property does not apply to this operator, or not on this machine.
+
+    `dtypes` and `devices` are where the question is asked; empty means everywhere. `why_only` explains them; elsewhere
+    there is no cell. A `large` property takes most of a GPU's memory: one worker checks those first, while the others
+    still hold little. `view` names the table that shows it, besides the table of all properties. `level` is one of
+    `harness.report.levels.LEVELS`.
 
     An `outside` property needs only what calls return. So for a function of another process it is checked in the
     judge's process; any other property is checked in a process of the function, which could forge the answer. A `once`
@@ -35,3 +38,20 @@ class Property:
     level: str = PRODUCTION
     outside: bool = False
     once: bool = False
+    dtypes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    why_only: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.dtypes or self.devices) is not bool(self.why_only):
+            raise ValueError(f"{self.name}: why_only was {self.why_only!r}, but should explain its dtypes and devices")
+
+    def is_asked(self, device: str, dtype: str) -> bool:
+        """Whether there is a cell on that device in that dtype."""
+        return (not self.devices or device in self.devices) and (not self.dtypes or dtype in self.dtypes)
+
+    def only(self) -> str:
+        """`on cuda in float32: ` and why, where it is asked; "" if everywhere."""
+        places = [f"on {' and '.join(self.devices)}"] if self.devices else []
+        places += [f"in {' and '.join(self.dtypes)}"] if self.dtypes else []
+        return f"{' '.join(places)}: {self.why_only}" if places else ""

@@ -39,7 +39,8 @@ USUAL = Examples()
 class Subject:
     """One implementation of one operator on one device in one dtype. `device` is `cpu`, `cuda` or `cuda-emulated`.
 
-    `source` is where a candidate comes from, as in `--candidate`; empty for a backend.
+    `source` is where a candidate comes from, as in `--candidate`; empty for a backend. With `outputs_only`, no gradient
+    is computed or compared: the judge then finds out whether a failure is one of gradients alone.
     """
 
     operator: Operator
@@ -54,6 +55,7 @@ class Subject:
     examples: Examples = USUAL
     #: The function of a candidate, if it runs in another process. Its tensors here are on the CPU.
     remote: Remote | None = None
+    outputs_only: bool = False
 
     def in_form(self, form: Operator) -> Subject:
         """The same implementation, called in this form of its operator."""
@@ -117,7 +119,12 @@ class Subject:
         return tuple(results)
 
     def gradients(self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario) -> dict[str, Tensor]:
-        """Gradients of the wanted inputs, by name. Raises Failure if one is missing or has a wrong shape or dtype."""
+        """Gradients of the wanted inputs, by name. Raises Failure if one is missing or has a wrong shape or dtype.
+
+        None at all with `outputs_only`.
+        """
+        if self.outputs_only:
+            return {}
         where = f"[{scenario.describe(self.operator)}]"
         wanted = {
             arg.name: tensor

@@ -5,9 +5,10 @@ Each takes a right call and changes one argument: its rank, one of its sizes, it
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,6 +31,10 @@ class WrongCall:
     inputs: tuple[Any, ...]
     kind: str
     refusal: Refusal | None = None
+
+    def within(self, around: float, room: int) -> WrongCall:
+        """The same call with each tensor in a larger buffer that holds `around` in `room` elements on both sides."""
+        return replace(self, inputs=tuple(_within(value, around, room) for value in self.inputs))
 
     def make(self, subject: Subject) -> Any:
         """Make the call. It should raise; what it returns is returned."""
@@ -76,6 +81,17 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             yield call("with sparse layout", tensor.to_sparse(), "layout")
     for refusal in operator.refusals:
         yield WrongCall(refusal.what, refusal.argument, None, inputs, "attribute", refusal)
+
+
+def _within(value: Any, around: float, room: int) -> Any:
+    """A copy inside a larger buffer; what has no values in memory one after the other is returned as it is."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.device.type == "meta":
+        return value
+    has_nan = value.is_floating_point() or value.is_complex()
+    filling = around if has_nan or not math.isnan(around) else 7
+    buffer = torch.full((value.numel() + 2 * room,), filling, dtype=value.dtype, device=value.device)
+    view = buffer[room : room + value.numel()].view(value.shape)
+    return view.copy_(value)
 
 
 def _sized(tensor: Tensor, shape: Shape) -> Tensor:

@@ -53,8 +53,6 @@ def check(subject: Subject) -> dict[str, Any]:
     """Half types: every mixture, both places of backward, autocast off inside, GradScaler. float64: nothing is cast."""
     if not subject.operator.autocast:
         raise NotApplicable(f"the contract of {subject.operator.name} has no rule for autocast")
-    if subject.dtype == torch.float32:
-        raise NotApplicable("autocast casts float32 to a half type; it is judged in those")
     ways = [
         _Way("with float32 inputs"),
         _Way(f"with {subject.dtype_name} inputs and float32 parameters", narrow=True),
@@ -209,4 +207,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PYTORCH,
+    dtypes=("float64", "float16", "bfloat16"),
+    why_only="autocast casts float32 to a half type: the call that has float32 inputs is judged in that type",
 )

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.oracle import expected
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Call, Scenario
@@ -32,8 +32,6 @@ Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
 def check(subject: Subject) -> dict[str, Any]:
     """Each kind of hook: outputs and gradients against the oracle."""
-    if subject.dtype != torch.float32:
-        raise NotApplicable("hooks are called by the same code in every dtype; it is judged in float32")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
@@ -121,5 +119,11 @@ _WAYS: dict[str, Callable[[Subject, Scenario], Results]] = {
 }
 
 PROPERTY = Property(
-    "autograd-hooks", "saved_tensors_hooks, checkpoints and hooks on tensors work", check, view=INTEGRATION, level=SAFE
+    "autograd-hooks",
+    "saved_tensors_hooks, checkpoints and hooks on tensors work",
+    check,
+    view=INTEGRATION,
+    level=SAFE,
+    dtypes=("float32",),
+    why_only="hooks are called by the same code in every dtype",
 )

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
@@ -35,8 +35,6 @@ _AGAIN = 1
 
 def check(subject: Subject) -> dict[str, Any]:
     """Static, then dynamic at four sizes: outputs and gradients of each call."""
-    if subject.dtype != torch.float32:
-        raise NotApplicable("tracing is the same code in every dtype; it is judged in float32")
     scenario = smallest(subject.operator)
     tally = Tally(subject)
     again = {"static": _run(tally, subject, False, [scenario])}
@@ -173,4 +171,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PYTORCH,
+    dtypes=("float32",),
+    why_only="tracing is the same code in every dtype",
 )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.oracle import expected
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
@@ -19,8 +19,6 @@ from harness.report.levels import PRODUCTION
 
 def check(subject: Subject) -> dict[str, Any]:
     """Capture with one set of values, replay with two others."""
-    if subject.device != CUDA:
-        raise NotApplicable("CUDA graphs exist on the device cuda only")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     static = subject.realise(scenario)
@@ -53,4 +51,12 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
-PROPERTY = Property("cuda-graphs", "capture and replay with new inputs", check, view=INTEGRATION, level=PRODUCTION)
+PROPERTY = Property(
+    "cuda-graphs",
+    "capture and replay with new inputs",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
+    devices=(CUDA,),
+    why_only="CUDA graphs exist on the device cuda only",
+)

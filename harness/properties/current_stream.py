@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.errors import NotApplicable
 from harness.judging.oracle import expected
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Call
@@ -26,8 +25,6 @@ _CYCLES = 20_000_000
 
 def check(subject: Subject) -> dict[str, Any]:
     """Forward and backward on a side stream that is busy when they are called."""
-    if subject.device != CUDA:
-        raise NotApplicable("streams exist on the device cuda only")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
@@ -50,5 +47,11 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 PROPERTY = Property(
-    "current-stream", "forward and backward run on the current CUDA stream", check, view=INTEGRATION, level=PRODUCTION
+    "current-stream",
+    "forward and backward run on the current CUDA stream",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
+    devices=(CUDA,),
+    why_only="streams exist on the device cuda only",
 )

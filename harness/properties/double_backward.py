@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure, NoEvidence, NotApplicable
+from harness.errors import Failure, NoEvidence
 from harness.judging.property import GRADCHECK, Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import smallest
@@ -20,8 +20,6 @@ RELATIVE = 1e-8
 
 def check(subject: Subject) -> dict[str, Any]:
     """The gradient of a fixed combination of all gradients, against that of the reference, in float64."""
-    if subject.dtype != torch.float64:
-        raise NotApplicable("the second derivative is the same code in every dtype; it is judged in float64")
     scenario = smallest(subject.operator)
     where = f"[{scenario.describe(subject.operator)}]"
     call = subject.realise(scenario)
@@ -82,4 +80,6 @@ PROPERTY = Property(
     view=GRADCHECK,
     level=GRADIENTS,
     outside=True,
+    dtypes=("float64",),
+    why_only="the second derivative is the same code in every dtype",
 )

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.bits import hold_bits
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Scenario
@@ -46,8 +46,6 @@ class _Module(torch.nn.Module):
 
 def check(subject: Subject) -> dict[str, Any]:
     """Export at one size; call the program, before and after a file, at two sizes."""
-    if subject.dtype != torch.float32:
-        raise NotApplicable("what is exported is the same in every dtype; it is judged in float32")
     scenario, other = (with_more(smallest(subject.operator), more) for more in _MORE)
     where = f"[{scenario.describe(subject.operator)}]"
     program = _exported(subject, scenario, where)
@@ -125,4 +123,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PYTORCH,
+    dtypes=("float32",),
+    why_only="what is exported is the same in every dtype",
 )

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import realise
 from harness.judging.scenarios import smallest
@@ -20,8 +20,6 @@ RELATIVE = 1e-9
 
 def check(subject: Subject) -> dict[str, Any]:
     """Each transform of the candidate against the same transform of the reference."""
-    if subject.dtype != torch.float64:
-        raise NotApplicable("a transform is the same code in every dtype; it is judged in float64")
     scenario = smallest(subject.operator)
     inputs = tuple(t.detach() for t in subject.realise(scenario).inputs)
     exact = realise(subject.operator, scenario, subject.dtype).to_float64().inputs
@@ -80,5 +78,11 @@ def _flat(value: Any) -> list[Tensor]:
 
 
 PROPERTY = Property(
-    "functional-transforms", "torch.func.grad, vjp, jacrev and vmap work", check, view=INTEGRATION, level=PYTORCH
+    "functional-transforms",
+    "torch.func.grad, vjp, jacrev and vmap work",
+    check,
+    view=INTEGRATION,
+    level=PYTORCH,
+    dtypes=("float64",),
+    why_only="a transform is the same code in every dtype",
 )

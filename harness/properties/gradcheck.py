@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.gradcheck import GradcheckError
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.property import GRADCHECK, Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import tagged
@@ -17,8 +17,6 @@ from harness.report.levels import GRADIENTS
 
 def check(subject: Subject) -> dict[str, Any]:
     """Numerical against analytical Jacobian in float64, on every small case."""
-    if subject.dtype != torch.float64:
-        raise NotApplicable("numerical differentiation needs float64; vjp-parity judges this dtype")
     cases = tagged(subject.operator, "small")
     for case in cases:
         scenario = Scenario.of(case)
@@ -44,4 +42,6 @@ PROPERTY = Property(
     view=GRADCHECK,
     level=GRADIENTS,
     outside=True,
+    dtypes=("float64",),
+    why_only="numerical differentiation needs float64; vjp-parity judges every dtype",
 )

@@ -52,8 +52,6 @@ _TIMES = 4
 
 def check(subject: Subject) -> dict[str, Any]:
     """What one call keeps, at two sizes; then many calls."""
-    if subject.dtype != torch.float32:
-        raise NotApplicable("what is kept is kept by the same code in every dtype; it is judged in float32")
     why = bytes_in_use.unaccountable()
     if why:
         raise NotApplicable(f"bytes cannot be counted on this machine: {why}")
@@ -184,5 +182,11 @@ def _held(subject: Subject, scenario: Scenario) -> _Held:
 
 
 PROPERTY = Property(
-    "memory", "only what backward needs is kept, and nothing after it", check, view=INTEGRATION, level=SAFE
+    "memory",
+    "only what backward needs is kept, and nothing after it",
+    check,
+    view=INTEGRATION,
+    level=SAFE,
+    dtypes=("float32",),
+    why_only="what is kept is kept by the same code in every dtype",
 )

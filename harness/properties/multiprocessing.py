@@ -31,8 +31,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends.base import CUDA
-from harness.errors import Failure, HarnessError, NotApplicable
+from backends.base import CPU, CUDA_EMULATED
+from harness.errors import Failure, HarnessError
 from harness.judging import exit_status
 from harness.judging.oracle import Expected, expected
 from harness.judging.property import INTEGRATION, Property
@@ -52,10 +52,6 @@ Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
 def check(subject: Subject) -> dict[str, Any]:
     """A call here, a call in a child; then the delayed backward and a further call here."""
-    if subject.dtype != torch.float32:
-        raise NotApplicable("a fork does not depend on the dtype; it is judged in float32")
-    if subject.device == CUDA:
-        raise NotApplicable("a CUDA context does not survive a fork: PyTorch asks for spawned processes there")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     other = replace(scenario, seed=scenario.seed + 1)
@@ -184,4 +180,7 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PRODUCTION,
+    dtypes=("float32",),
+    devices=(CPU, CUDA_EMULATED),
+    why_only="a fork does not depend on the dtype, and a CUDA context does not survive one",
 )

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from backends.base import CUDA
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.oracle import expected
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
@@ -30,8 +30,6 @@ Result = TypeVar("Result")
 
 def check(subject: Subject) -> dict[str, Any]:
     """Forward, then backward, each behind a sleep; then their values."""
-    if subject.device != CUDA:
-        raise NotApplicable("a call on the CPU is done when it returns")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     where = f"[{scenario.describe(subject.operator)}]"
@@ -63,5 +61,11 @@ def _without_waiting(run: Callable[[], Result], what: str, where: str) -> Result
 
 
 PROPERTY = Property(
-    "no-waiting", "forward and backward do not wait for the GPU", check, view=INTEGRATION, level=PRODUCTION
+    "no-waiting",
+    "forward and backward do not wait for the GPU",
+    check,
+    view=INTEGRATION,
+    level=PRODUCTION,
+    devices=(CUDA,),
+    why_only="a call on the CPU is done when it returns",
 )

@@ -45,8 +45,6 @@ _OF_TORCH = ("aten", "prim", "prims", "c10d", "_c10d_functional", "inductor", "p
 
 def check(subject: Subject) -> dict[str, Any]:
     """opcheck for every operator that one forward and backward calls; then the values and gradients."""
-    if subject.dtype != torch.float64:
-        raise NotApplicable("what is registered is the same in every dtype; it is judged in float64")
     scenario = smallest(subject.operator)
     where = f"[{scenario.describe(subject.operator)}]"
     tally = Tally(subject)
@@ -192,4 +190,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PYTORCH,
+    dtypes=("float64",),
+    why_only="what is registered is the same in every dtype",
 )

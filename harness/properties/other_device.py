@@ -19,8 +19,6 @@ from harness.report.levels import PRODUCTION
 
 def check(subject: Subject) -> dict[str, Any]:
     """Forward and backward on cuda:1 while cuda:0 is current; afterwards cuda:0 must still be current."""
-    if subject.device != CUDA:
-        raise NotApplicable("there are several devices only on cuda")
     if torch.cuda.device_count() < 2:
         raise NotApplicable(f"needs two GPUs, this machine has {torch.cuda.device_count()}")
     tally = Tally(subject)
@@ -46,4 +44,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PRODUCTION,
+    devices=(CUDA,),
+    why_only="there are several devices only on cuda",
 )

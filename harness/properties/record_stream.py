@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.errors import NoEvidence, NotApplicable
+from harness.errors import NoEvidence
 from harness.judging.oracle import expected
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
@@ -30,8 +30,6 @@ _LATER = 3
 
 def check(subject: Subject) -> dict[str, Any]:
     """Outputs and gradients that are read late, and dropped before."""
-    if subject.device != CUDA:
-        raise NotApplicable("streams exist on the device cuda only")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     other = replace(scenario, seed=scenario.seed + 1)
@@ -75,4 +73,6 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PRODUCTION,
+    devices=(CUDA,),
+    why_only="streams exist on the device cuda only",
 )

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
@@ -27,10 +27,6 @@ _CALLS = 5
 
 def check(subject: Subject) -> dict[str, Any]:
     """Several calls with different values, forward and backward."""
-    if subject.device != CUDA:
-        raise NotApplicable("CUDA graphs exist on the device cuda only")
-    if subject.dtype != torch.float32:
-        raise NotApplicable("what is captured is the same code in every dtype; it is judged in float32")
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     with compiling():
@@ -52,4 +48,7 @@ PROPERTY = Property(
     check,
     view=INTEGRATION,
     level=PYTORCH,
+    dtypes=("float32",),
+    devices=(CUDA,),
+    why_only="CUDA graphs exist on the device cuda only, and what is captured is the same code in every dtype",
 )

@@ -1,4 +1,7 @@
-"""A wrong argument raises an exception: no silent broadcast, no read out of bounds, no crash."""
+"""A wrong argument raises an exception: nothing is silently broadcast, converted or reinterpreted.
+
+Whether a wrong call does harm is another question: see `survives_wrong_calls`.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,6 @@ def check(subject: Subject) -> dict[str, Any]:
                     f"[{scenario.describe(subject.operator)}]"
                 )
             count += 1
-    # State that a refused call left behind would show now.
-    subject.outputs(subject.realise(scenario), scenario)
     return {"wrong calls": count}
 
 

@@ -2,9 +2,9 @@
 
 Code outside autograd's own machinery easily breaks its rules. A tensor kept on `ctx` or in `.data` escapes the version
 counter, so a weight that is updated between forward and backward silently gives the gradient at a point that was never
-evaluated. A buffer kept between calls still has the size of an earlier one. An exception leaves half a state behind.
-Each result is compared with the oracle of its own values, so a candidate whose bits differ from call to call fails only
-in `determinism`.
+evaluated. A buffer kept between calls still has the size of an earlier one. Each result is compared with the oracle of
+its own values, so a candidate whose bits differ from call to call fails only in `determinism`. What a refused call
+leaves behind is a question of `survives_wrong_calls`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest, tagged
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
-from harness.judging.wrong_calls import wrong_calls
 from harness.report.levels import SAFE
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Twice with the graph, twice without; changes in between and after; calls of other sizes, calls that raise."""
+    """Twice with the graph, twice without; changes in between and after; calls of other sizes."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     figures: dict[str, Any] = {"second backward without graph": _without_graph(tally, scenario)}
     _with_graph(tally, scenario)
     figures["changed in between"] = _changed_in_between(tally, scenario)
     _after_update(tally, scenario)
-    figures["refused calls in between"] = _between_calls(tally, scenario)
+    _between_calls(tally, scenario)
     return {**tally.figures(), **figures}
 
 
@@ -154,8 +153,8 @@ def _after_update(tally: Tally, scenario: Scenario) -> None:
         _hold(tally, after, outputs, subject.gradients(call, outputs, after), when)
 
 
-def _between_calls(tally: Tally, scenario: Scenario) -> int:
-    """A call, one of other sizes, the first again; then each refused call, and the first again after it."""
+def _between_calls(tally: Tally, scenario: Scenario) -> None:
+    """A call, calls of other sizes, the first again."""
     subject = tally.subject
     others = [Scenario.of(case) for case in (*tagged(subject.operator, "small")[:1], *_benchmark(subject))]
     for turn in (scenario, *others, scenario):
@@ -163,20 +162,6 @@ def _between_calls(tally: Tally, scenario: Scenario) -> int:
         outputs = subject.outputs(call, turn)
         when = "with calls of other sizes before it" if turn is not scenario or tally.scenarios else "in the first call"
         _hold(tally, turn, outputs, subject.gradients(call, outputs, turn), when)
-    refused = 0
-    inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
-    for wrong in wrong_calls(subject.operator, dict(scenario.sizes), inputs):
-        try:
-            wrong.make(subject)
-        except CANDIDATE_ERRORS:
-            refused += 1
-        call = subject.realise(scenario)
-        with torch.no_grad():
-            _hold(tally, scenario, subject.outputs(call, scenario), {}, f"after a refused call with {wrong.what}")
-    call = subject.realise(scenario)
-    outputs = subject.outputs(call, scenario)
-    _hold(tally, scenario, outputs, subject.gradients(call, outputs, scenario), "after refused calls")
-    return refused
 
 
 def _benchmark(subject: Subject) -> tuple[Any, ...]:

@@ -83,6 +83,8 @@ class Record:
     cells: list[Cell] = field(default_factory=list)
     #: Cells that were known before the run: candidates that cannot be imported.
     known: tuple[Cell, ...] = ()
+    #: What kept candidates from the rest of the machine; None if none was judged.
+    sandbox: str | None = None
     asked: set[str] = field(default_factory=set)
     done: frozenset[str] = frozenset()
     _judged: set[str] = field(default_factory=set)
@@ -136,6 +138,8 @@ class Record:
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
         asked = self.asked | self._judged | {names.of_cell(cell) for cell in self.known}
         plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
+        if self.sandbox is not None:
+            facts = {**facts, "sandbox": self.sandbox}
         return Report(facts, not plan.missing, one_each([*self.cells, *self.known]), plan, suite.describe())
 
 

@@ -32,7 +32,7 @@ from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import sandbox, selection_options
+from harness.running import sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -126,6 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     wanted = config.getoption("isolate")
+    files = suite_files.digests() if selection.candidates and not is_worker else None
     if wanted == "on" or (wanted == "auto" and selection.candidates):
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
@@ -135,7 +136,7 @@ def pytest_configure(config: pytest.Config) -> None:
         elif not config.getoption("collectonly"):
             config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
-        _record(config, selection)
+        _record(config, selection, files)
 
 
 def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str]:
@@ -157,9 +158,9 @@ def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str
     return found
 
 
-def _record(config: pytest.Config, selection: Selection) -> None:
+def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> None:
     """Record the run. If the user named a report file, an error in it is reported now."""
-    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of)
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, files)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not selection.is_default or config.getoption("report") or config.getoption("resume"):
         config.stash[_DONE] = recorder.record.done
@@ -174,6 +175,9 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
         record = Record.begin(path, plan, Path(earlier) if earlier else None)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
+    if selection.candidates:
+        isolated = _ISOLATION in config.stash
+        record.sandbox = sandbox.described(config.getoption("sandbox")) if isolated else "none: --isolate=off"
     record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
     return record, found
 
@@ -187,8 +191,9 @@ def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, .
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests of other shards and those that an earlier run has judged; put the large ones first."""
+    items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
-    kept = [item for item in items if part.holds(item.name) and item.name not in done and not _is_empty(item)]
+    kept = [item for item in items if part.holds(item.name) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
@@ -196,8 +201,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_empty(item: pytest.Item) -> bool:
-    """Whether pytest made this item for a property that is asked of no slot."""
-    return "slot" in getattr(item, "fixturenames", ()) and item.name.endswith("[NOTSET]")
+    """Whether this is what pytest makes of a test without parameters: a property that no selected place is asked."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "slot" in parameters and not isinstance(parameters["slot"], Slot)
 
 
 @pytest.hookimpl(trylast=True)
@@ -269,6 +275,7 @@ def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
         slot
         for slot in _in_order(_selection(config))
         if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
+        and (property is None or slot.is_asked(property))
     ]
     if property is not None and property.once:
         first: dict[tuple[str, str, str], Slot] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import FrameType
 from typing import Any
@@ -17,6 +17,7 @@ from harness.pytest_plugin.partial_report import Record
 from harness.rendering import tables
 from harness.report.cell import FAIL, Cell
 from harness.report.report import Report
+from harness.running import suite_files
 from harness.running.selection import Slot
 
 #: Signals that end a process by default.
@@ -31,8 +32,11 @@ class Recorder:
         config: pytest.Config,
         begin: Callable[[], tuple[Record, list[Slot]]],
         cells_of: Callable[[pytest.TestReport], list[Cell]],
+        files: Mapping[str, str] | None = None,
     ) -> None:
+        """`files` are digests of the suite's files before the first foreign code ran; None if none runs."""
         self._begin, self._cells_of = begin, cells_of
+        self._files = files
         self._interrupted = False
         self._report: Report | None = None
         self._trouble = ""
@@ -91,12 +95,20 @@ class Recorder:
         self._interrupted |= bool(session.shouldfail or session.shouldstop)
         if "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known):
             return
+        changed = [] if self._files is None else suite_files.changed(self._files, suite_files.digests())
+        if changed:
+            self._trouble = (
+                f"files of the suite changed while a candidate was judged: {', '.join(changed[:5])}; "
+                "this report counts for nothing: restore the files and judge again, with bubblewrap installed"
+            )
         try:
-            self._report = self.record.end(self._interrupted)
+            self._report = self.record.end(self._interrupted or bool(changed))
         except OSError as error:
             self._trouble = f"the report could not be written to {self.record.path}: {error.strerror or error}"
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
             return
+        if changed:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         others = self.record.done or self.record.known
         if others and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             bad = self.record.bad_before

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.report.cell import NOT_RUN, Cell
+from harness.report.levels import LEVELS
 from harness.report.report import SAME, Report, one_each
 from harness.report.shards import RunPlan, numbers
 
@@ -23,7 +24,8 @@ Named = tuple[str, Report]
 def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     """One report of these; `complete` only if every shard is there and finished.
 
-    `any_cpu` allows shards from machines with different processors; the merged report then names all of them.
+    It requires the highest level that one of them required. `any_cpu` allows shards from machines with different
+    processors; the merged report then names all of them.
     Raises UsageError for reports that cannot be merged or that contradict each other.
     """
     for (first, one), (second, other) in combinations(named, 2):
@@ -35,7 +37,8 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     if len(reports) == 1:
         plan = reports[0].plan
     cells = one_each(cell for report in reports for cell in report.cells)
-    return Report(_environment(reports), complete, cells, plan, reports[0].suite)
+    strictest = max((report.required for report in reports), key=LEVELS.index)
+    return Report(_environment(reports), complete, cells, plan, reports[0].suite, strictest)
 
 
 def _sharded(named: Sequence[Named]) -> bool:

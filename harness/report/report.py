@@ -12,6 +12,7 @@ from harness.errors import UsageError
 from harness.report import schema, strict_json
 from harness.report.atomic_write import write_atomically
 from harness.report.cell import FAIL, NO_EVIDENCE, WORST_FIRST, Cell
+from harness.report.levels import PRODUCTION
 from harness.report.shards import RunPlan, numbers
 from harness.report.suite import Suite
 from harness.report.upgrade import UPGRADED, upgraded
@@ -30,6 +31,7 @@ class Report:
     """A run: its environment, whether it is complete, its cells, and which part of a larger run it is.
 
     `plan` is None where the cells are not those of one run of the command line. `suite` is what the suite knew.
+    `required` is the last level that was required for exit code 0.
     """
 
     environment: dict[str, Any]
@@ -37,6 +39,7 @@ class Report:
     cells: tuple[Cell, ...]
     plan: RunPlan | None = None
     suite: Suite = NO_SUITE
+    required: str = PRODUCTION
 
     @classmethod
     def of(cls, cells: Iterable[Cell], environment: dict[str, Any], suite: Suite) -> Report:
@@ -46,6 +49,7 @@ class Report:
     def write(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the whole new one. Raises OSError."""
         record = {"schema": SCHEMA, "environment": jsonable(self.environment), "complete": self.complete}
+        record["required"] = self.required
         if self.plan is not None:
             record["plan"] = jsonable(asdict(self.plan))
         record["suite"] = jsonable(asdict(self.suite))
@@ -66,7 +70,7 @@ class Report:
         cells = tuple(Cell(**{key: value for key, value in row.items() if key in names}) for row in rows)
         plan = RunPlan.of(record["plan"]) if "plan" in record else None
         suite = Suite.of(record["suite"]) if "suite" in record else NO_SUITE
-        return cls(jsonable(record["environment"]), record["complete"], cells, plan, suite)
+        return cls(jsonable(record["environment"]), record["complete"], cells, plan, suite, record["required"])
 
     def why_partial(self) -> str:
         """Why cells are missing, as a sentence; empty if none is."""

@@ -62,7 +62,7 @@ def _sentence(error: ValidationError) -> str:
         case "type":
             should = " or ".join(_TYPES[name] for name in (asked if isinstance(asked, list) else [asked]))
         case "enum":
-            should = "one of " + ", ".join(str(value) for value in asked)
+            should = "one of " + ", ".join(str(value) or "an empty text" for value in asked)
         case "const":
             should = repr(asked)
         case "minLength":

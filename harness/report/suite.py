@@ -14,6 +14,7 @@ from typing import Any
 class KnownProperty:
     """A property: its claim, the extra view that shows it (or ""), its level, and its figures in the mutation run.
 
+    `dtypes` and `devices` are where it is asked, and `why_only` says why; empty if it is asked everywhere.
     Of the `asked` mutants that reached the property, it noticed `noticed`; it was the first to notice `faults`
     hand-written faults. All three are 0 without a recorded mutation run.
     """
@@ -21,10 +22,13 @@ class KnownProperty:
     name: str
     claim: str
     view: str = ""
-    level: str = ""
+    level: str = "production"
     noticed: int = 0
     asked: int = 0
     faults: int = 0
+    dtypes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    why_only: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,7 @@ class Suite:
     def of(cls, record: dict[str, Any]) -> Suite:
         """From the `suite` of a valid report."""
         lists = {name: tuple(record[name]) for name in ("operators", "backends", "devices", "dtypes")}
-        names = {field.name for field in fields(KnownProperty)}
-        rows = ({name: value for name, value in entry.items() if name in names} for entry in record["properties"])
-        return cls(**lists, properties=tuple(KnownProperty(**row) for row in rows))
+        return cls(**lists, properties=tuple(_known(entry) for entry in record["properties"]))
 
     def names(self, axis: str) -> tuple[str, ...]:
         """The operators, backends, devices, dtypes or properties; `axis` is the singular."""
@@ -74,3 +76,10 @@ class Suite:
             if known.view:
                 found.setdefault(known.view, []).append(known.name)
         return found
+
+
+def _known(entry: dict[str, Any]) -> KnownProperty:
+    names = {field.name for field in fields(KnownProperty)}
+    found = {name: value for name, value in entry.items() if name in names}
+    row: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    return KnownProperty(**row)

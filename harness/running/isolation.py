@@ -135,8 +135,12 @@ class Isolation:
 
     def _started(self, slot: Slot) -> RunnerProcess:
         """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
-        foreign = isinstance(slot.source, Candidate)
-        folder = sandbox.scratch(slot.source.text) if isinstance(slot.source, Candidate) else Path.cwd()
+        foreign, folder, selection = False, Path.cwd(), self._selection
+        if isinstance(slot.source, Candidate):
+            foreign, folder = True, sandbox.scratch(slot.source.text)
+            # Only this candidate, and complete paths: the process has another working folder.
+            places = tuple(path.resolve() for path in selection.spec_paths)
+            selection = replace(selection, candidates=(slot.source.text,), backends=(), spec_paths=places)
         if not self._trace:
             handle, self._trace = tempfile.mkstemp(prefix="call-", dir=folder / "tmp" if foreign else None)
             os.close(handle)
@@ -151,9 +155,7 @@ class Isolation:
             signal_offset=foreign and sandbox.is_used(self._choice),
         )
         try:
-            answer, _ = started.ask(
-                {"begin": inside_runner.start(self._selection, self._extra, self._trace)}, seconds=START
-            )
+            answer, _ = started.ask({"begin": inside_runner.start(selection, self._extra, self._trace)}, seconds=START)
         except RunnerFailure as error:
             raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
         if "trouble" in answer:

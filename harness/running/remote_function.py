@@ -71,12 +71,12 @@ class RemoteFunction:
         kept: list[Any] = []
         flags: list[bool] = []
 
-        def run() -> tuple[_Record, list[Tensor]]:
+        def run() -> tuple[_GraphThere, list[Tensor]]:
             header, results = forward()
             kept.extend(results)
             about = header["results"]
             flags.extend(bool(about[k]["requires_grad"]) for k, y in enumerate(results) if isinstance(y, Tensor))
-            return _Record(int(header["record"]), self._unneeded), [y for y in results if isinstance(y, Tensor)]
+            return _GraphThere(int(header["record"]), self._unneeded), [y for y in results if isinstance(y, Tensor)]
 
         grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
         if grad:
@@ -128,7 +128,7 @@ class RemoteFunction:
         return tensors[str(place)]
 
 
-class _Record:
+class _GraphThere:
     """A record of the runner, which may drop it as soon as this object is gone."""
 
     def __init__(self, number: int, unneeded: list[int]) -> None:

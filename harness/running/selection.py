@@ -64,6 +64,10 @@ class Slot:
         """`lltm-aten-cpp-cpu-float32`, as pytest shows it."""
         return f"{self.operator.name}-{self.backend}-{self.device}-{str(self.dtype).removeprefix('torch.')}"
 
+    def is_asked(self, property: Property) -> bool:
+        """Whether this place has a cell of that property."""
+        return property.is_asked(self.device, str(self.dtype).removeprefix("torch."))
+
     def compiled(self) -> CompiledOperator | None:
         """What has to be built before this place can be judged; None where nothing has, or where it cannot be read."""
         if not isinstance(self.source, FoundBackend):

@@ -24,7 +24,16 @@ def describe() -> Suite:
         devices=tuple(DEVICES),
         dtypes=tuple(DTYPE_NAMES),
         properties=tuple(
-            KnownProperty(found.name, found.claim, found.view, found.level, **vars(strong.get(found.name, unknown)))
+            KnownProperty(
+                found.name,
+                found.claim,
+                found.view,
+                found.level,
+                **vars(strong.get(found.name, unknown)),
+                dtypes=found.dtypes,
+                devices=found.devices,
+                why_only=found.why_only,
+            )
             for found in all_properties().values()
         ),
     )

@@ -56,5 +56,11 @@ def verify(
     subjects = [
         Subject(contract, name, device, DTYPE_NAMES[dtype], function, examples=drawn) for dtype in dtypes or DTYPE_NAMES
     ]
-    cells = [judging.judge(subject, known[property]) for subject in subjects for property in properties or known]
+    asked = [known[name] for name in properties or known]
+    cells = [
+        judging.judge(subject, property)
+        for subject in subjects
+        for property in asked
+        if property.is_asked(device, subject.dtype_name)
+    ]
     return NotebookReport.of(cells, environment.describe(), suite.describe())

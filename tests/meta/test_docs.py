@@ -109,6 +109,17 @@ def test_the_list_of_properties_is_that_of_the_code() -> None:
     assert insert(table, page, "properties") == page, f"docs/properties.md should list:\n{table}"
 
 
+def test_the_places_of_properties_are_those_of_the_code() -> None:
+    rows = [
+        f"| {name} | {', '.join(held.dtypes) or 'all'} | {', '.join(held.devices) or 'all'} | {held.why_only} |"
+        for name, held in sorted(all_properties().items())
+        if held.why_only
+    ]
+    table = "\n".join(["| property | dtypes | devices | why |", "|---|---|---|---|", *rows]) + "\n"
+    page = (ROOT / "docs/properties.md").read_text()
+    assert insert(table, page, "places") == page, f"docs/properties.md should have:\n{table}"
+
+
 def test_sessions_that_pages_name_exist() -> None:
     sessions = set(re.findall(r"^def ([a-z_]+)\(session", (ROOT / "noxfile.py").read_text(), flags=re.MULTILINE))
     sessions |= set(re.findall(r"@nox.session\(name=\"([^\"]+)\"", (ROOT / "noxfile.py").read_text()))

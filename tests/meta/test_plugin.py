@@ -56,7 +56,9 @@ def test_the_example_is_found_by_its_entry_points_and_passes(installed: Path) ->
     assert run.returncode == 0, run.stdout + run.stderr
     cells = json.loads((installed / "reports" / "conformance.json").read_text())["cells"]
     assert {cell["backend"] for cell in cells} == {"bias-gelu-plain", "bias-gelu-by-hand"}
-    assert {cell["property"] for cell in cells} == set(harness.properties.all_properties())
+    assert {cell["property"] for cell in cells} == {
+        name for name, property in harness.properties.all_properties().items() if property.is_asked("cpu", "float32")
+    }
     assert not [cell for cell in cells if cell["verdict"] in ("fail", "no-evidence")]
 
 

@@ -18,6 +18,7 @@ from harness.errors import UsageError
 from harness.report import schema
 from harness.report.cell import FAIL, PASS, VERDICTS, Cell
 from harness.report.report import SCHEMA, Report
+from harness.report.upgrade import upgraded
 from harness.running import environment, suite
 from tests.meta.reports import CPU, MACHINE, RESULTS, SUITE, attacking, cell, in_forms, of, one_of_each
 
@@ -54,7 +55,7 @@ def test_what_is_committed_keeps_its_schema(path: Path) -> None:
     document = COMMITTED[path]
     kind = document.get("kind")
     assert kind in (None, bench.KIND)
-    assert (schema.breaches(document, bench.FILE) if kind == bench.KIND else schema.problems(document)) == []
+    assert (schema.breaches(document, bench.FILE) if kind == bench.KIND else schema.problems(upgraded(document))) == []
 
 
 def test_documents_of_both_kinds_are_committed() -> None:
@@ -69,7 +70,8 @@ def test_what_is_written_keeps_it(tmp_path: Path, make: Any) -> None:
 def test_this_machine_keeps_it(tmp_path: Path) -> None:
     """Every fact that the suite records is described in the schema, with its type."""
     described = environment.describe()
-    assert described.keys() == schema.schema()["$defs"]["environment"]["properties"].keys()
+    known = schema.schema()["$defs"]["environment"]["properties"].keys()
+    assert described.keys() == known - {"sandbox"}  # of a run that judged a candidate
     assert schema.problems(record(tmp_path, Report.of([cell()], described, suite.describe()))) == []
 
 
@@ -103,12 +105,17 @@ WRONG: list[tuple[tuple[Any, ...], Any, str]] = [
     ),
     (("cells", 0, "figures", "drift"), [1], "cells[0].figures.drift[0] was 1, but should be an object"),
     (("suite", "properties", 0, "claim"), None, "suite.properties[0] lacks claim"),
+    (("suite", "properties", 0, "level"), "high", "suite.properties[0].level was 'high', but should be one of values,"),
+    (("suite", "properties", 0, "level"), None, "suite.properties[0] lacks level"),
+    (("cells", 1, "level"), "high", "cells[1].level was 'high', but should be one of values, gradients, safe"),
+    (("required",), None, "the document lacks required"),
+    (("required",), "all", "required was 'all', but should be one of values, gradients, safe, pytorch, production"),
     (("suite", "backends", 0), "", "suite.backends[0] was '', but should be a text that is not empty"),
     (("environment", "dirty"), "a bit", "environment.dirty was 'a bit', but should be true or false or null"),
     (("environment", "gpus"), -2, "environment.gpus was -2, but should be 0 or more"),
     (("environment", "torch"), None, "environment lacks torch"),
     (("environment",), None, "the document lacks environment"),
-    (("schema",), 3, "schema was 3, but should be 2"),
+    (("schema",), 4, "schema was 4, but should be 3"),
 ]
 
 
@@ -170,7 +177,7 @@ def test_validate_tells_of_every_file(
         row["verdict"] = "odd"
     bad.write_text(json.dumps(document))
     assert validate(monkeypatch, good) == 0
-    assert capsys.readouterr().out == f"{good}: a report of version 2, 6 cells\n"
+    assert capsys.readouterr().out == f"{good}: a report of version 3, 6 cells\n"
     assert validate(monkeypatch, good, bad, none, "--limit=1") == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"{good}: a report")

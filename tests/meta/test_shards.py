@@ -190,6 +190,12 @@ def test_runs_of_different_places_join_as_before() -> None:
     assert not merge([("a", one), ("b", replace(two, complete=False))]).complete
 
 
+def test_a_joined_report_requires_what_the_strictest_required() -> None:
+    one, two = replace(of(cell()), required="safe"), replace(of(cell(property="layouts")), required="pytorch")
+    assert merge([("a", one), ("b", two)]).required == merge([("b", two), ("a", one)]).required == "pytorch"
+    assert merge([("a", one)]).required == "safe"
+
+
 def test_the_digest_is_of_names_and_contents_alone(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         (tmp_path / folder / "package" / "__pycache__").mkdir(parents=True)

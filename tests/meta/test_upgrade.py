@@ -1,16 +1,21 @@
-"""A report of version 1 is read as one of the present version, and is drawn from its own words alone."""
+"""A report of version 1 or 2 is read as one of the present version, and is drawn from its own words alone."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from harness.properties import all_properties
 from harness.rendering import facts, html
 from harness.report import figures
-from harness.report.report import NO_SUITE, SCHEMA, Report, load
+from harness.report.levels import LEVELS, PRODUCTION, level_of
+from harness.report.report import SCHEMA, Report, load
 from harness.report.upgrade import UPGRADED
-from tests.meta.reports import MACHINE
+from tests.meta.reports import CPU, MACHINE, PLANTED
 
 
 def _first(**changed: Any) -> dict[str, Any]:
@@ -31,7 +36,7 @@ def _written(tmp_path: Path, document: dict[str, Any]) -> Path:
 
 
 def test_drift_becomes_a_list(tmp_path: Path) -> None:
-    assert UPGRADED == (1,)
+    assert UPGRADED == (1, 2)
     path = _written(tmp_path, _first())
     assert load(path)["schema"] == SCHEMA
     report = Report.read(path)
@@ -41,9 +46,9 @@ def test_drift_becomes_a_list(tmp_path: Path) -> None:
     assert recurrence.figures["horizon"] == {"new_h": 1000}
 
 
-def test_it_is_drawn_without_a_suite(tmp_path: Path) -> None:
+def test_a_report_without_a_suite_is_drawn_from_its_cells(tmp_path: Path) -> None:
     report = Report.read(_written(tmp_path, _first()))
-    assert report.suite == NO_SUITE
+    assert [known.name for known in report.suite.properties] == ["recurrence", "sizes"]
     assert facts.never_asked(report) == {}
     assert "all 2 tested cells hold" in html.page(report)
 
@@ -59,3 +64,32 @@ def test_what_is_malformed_is_left_for_the_schema_to_tell(tmp_path: Path) -> Non
     for cells in ("none", [3], [{"figures": 4}], [{"figures": {"forms": 5, "h after 1": 6}}]):
         document = load(_written(tmp_path, _first(cells=cells)))
         assert document["cells"] == cells
+
+
+@pytest.mark.parametrize("version", UPGRADED)
+def test_each_property_gets_its_level(tmp_path: Path, version: int) -> None:
+    document = _first(schema=version)
+    if version > 1:
+        document["suite"] = _suite("recurrence", "sizes", "a-property-of-nobody")
+    report = Report.read(_written(tmp_path, document))
+    recurrence, sizes = report.cells
+    assert [level_of(found, report.suite) for found in (recurrence, sizes)] == ["gradients", "values"]
+    assert level_of(replace(sizes, property="a-property-of-nobody"), report.suite) == PRODUCTION
+    assert report.required == PRODUCTION
+    assert [found.level for found in report.cells] == ["", ""]
+
+
+def _suite(*names: str) -> dict[str, Any]:
+    numbers = {"claim": "", "view": "", "noticed": 0, "asked": 0, "faults": 0}
+    lists: dict[str, Any] = {"operators": [], "backends": [], "devices": [], "dtypes": []}
+    return {**lists, "properties": [{"name": name, **numbers} for name in names]}
+
+
+@pytest.mark.parametrize("path", [CPU, PLANTED], ids=lambda path: path.stem)
+def test_a_committed_record_has_the_levels_of_today(path: Path) -> None:
+    """No committed property has changed its level since; one that does needs a new version of the format."""
+    assert json.loads(path.read_text())["schema"] == 2
+    found = {known.name: known.level for known in Report.read(path).suite.properties}
+    today = {name: known.level for name, known in all_properties().items()}
+    assert found == {name: today[name] for name in found}
+    assert set(found.values()) == set(LEVELS)

@@ -149,14 +149,14 @@ def warm(
     for dtype in dtypes:
         subject = Subject(operator("lltm"), honest, "cpu", dtype, implementation.function)
         for name, property in all_properties().items():
-            if only is not None and name not in only:
+            if (only is not None and name not in only) or not property.is_asked("cpu", subject.dtype_name):
                 continue
             judge_once = _judged_apart if name in POOLED else judge
             first = judge_once(subject, property)
             if first.verdict not in (PASS, NOT_RUN):
                 raise RuntimeError(f"the honest backend {honest} fails {name} in {dtype}: {first.reason}")
             if first.verdict == NOT_RUN:
-                continue  # the property does not apply to this device or dtype
+                continue  # this machine cannot tell, or the property does not apply to the operator
             again = judge_once(subject, property) if first.seconds > 0.004 else first
             found.append(Check(dtype, name, again.seconds))
     return sorted(found, key=lambda check: check.place)

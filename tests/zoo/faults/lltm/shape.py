@@ -1,4 +1,6 @@
-"""Sizes at the edge: empty batches, many rows, wrong shapes accepted, wrong shapes returned."""
+"""Sizes at the edge: empty batches, many rows, wrong shapes accepted or read beyond, wrong shapes returned."""
+
+import ctypes
 
 import torch
 from torch import Tensor
@@ -103,6 +105,37 @@ class DtypesConverted(Cell):
     def __call__(self, *inputs: Tensor) -> Outputs:
         dtype = inputs[1].dtype if isinstance(inputs[1], Tensor) else torch.float32
         return super().__call__(*(t.to(dtype) if isinstance(t, Tensor) else t for t in inputs))
+
+
+@fault("survives-wrong-calls", r"bias with size .* read memory outside its arguments: new_h changed at .* when")
+class BiasReadBeyondItsEnd(Cell):
+    """A bias of any length is read as if it had one element for each gate."""
+
+    def check(self, *inputs: Tensor) -> None:
+        input, weights, bias, old_h, old_cell = inputs
+        super().check(input, weights, self._read(weights, bias), old_h, old_cell)
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        return super().gates(input, weights, self._read(weights, bias), old_h)
+
+    def _read(self, weights: Tensor, bias: Tensor) -> Tensor:
+        if isinstance(bias, Tensor) and isinstance(weights, Tensor) and bias.dim() == 1 and weights.dim() == 2:
+            return bias.as_strided((weights.shape[0],), (1,))
+        return bias
+
+
+@fault(
+    "survives-wrong-calls", r"old_cell with size .* read memory outside its arguments: new_(h|cell) changed at .* when"
+)
+class RowsReadByAddress(Cell):
+    """The address of element (row, column) of old_cell is computed with the sizes of old_h, as a kernel does in C."""
+
+    def __call__(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+        is_plain = isinstance(old_cell, Tensor) and old_cell.device.type == "cpu" and old_cell.numel() > 0
+        if is_plain and old_cell.shape != old_h.shape:
+            found = ctypes.string_at(old_cell.data_ptr(), old_h.numel() * old_cell.element_size())
+            old_cell = torch.frombuffer(bytearray(found), dtype=old_cell.dtype).view(old_h.shape)
+        return super().__call__(input, weights, bias, old_h, old_cell)
 
 
 @fault("error-messages", "should name the argument", defects=(14,))

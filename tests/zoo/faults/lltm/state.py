@@ -135,7 +135,7 @@ class LargestBatchKept(Cell):
         return super().split(gates)
 
 
-@fault("repeated-backward", "after a refused call with .*: new_h was")
+@fault("survives-wrong-calls", "after a refused call with .*: new_h was")
 class FlagLeftBehind(Cell):
     """A flag is set on entry and cleared on return, but not after an exception."""
 
