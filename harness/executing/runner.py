@@ -71,7 +71,9 @@ class Runner:
             case "ring" | "refresh" | "time" | "commit" | "reveal":
                 answer: tuple[Header, Tensors] = self.timing.answer(self.function, asked, tensors)
                 return answer
-        raise ValueError(f"do was {asked['do']!r}, but should be ready, import, call, differentiate or one of timing.py")
+        raise ValueError(
+            f"do was {asked['do']!r}, but should be ready, import, call, differentiate or one of timing.py"
+        )
 
     def imported(self, asked: Header) -> Header:
         """Import the candidate; say whether the function is there, and what its module declares."""

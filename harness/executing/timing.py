@@ -145,7 +145,7 @@ def _tensors(results: Any) -> list[Tensor]:
 
 
 def _plain(results: Any) -> list[Any]:
-    """The results as a list. Raises TypeError for what is no plain tensor: another class may compute when it is read."""
+    """The results as a list. Raises TypeError for another class of tensor, which may compute when it is read."""
     found = _tensors(results)
     for y in found:
         if type(y) is not Tensor:

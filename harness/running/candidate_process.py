@@ -30,7 +30,7 @@ class Limits:
 
 
 def started(source: str, limits: Limits, choice: str = "auto") -> RunnerProcess:
-    """A process that has imported torch, for the candidate from `source`, and not the candidate. Raises RunnerFailure."""
+    """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure."""
     folder = sandbox.scratch(source)
     for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, folder / "tmp" / copy)
@@ -87,15 +87,16 @@ class CandidateProcess:
         """Processor time that the process and everything that it started have taken."""
         return self._process.cpu_seconds() if self._process is not None else 0.0
 
-    def ask(self, header: Header, tensors: Tensors) -> tuple[Header, Tensors]:
-        """The reply of the process to a request. Raises RunnerFailure."""
+    def ask(self, header: Header, tensors: Tensors, *, seconds: float | None = None) -> tuple[Header, Tensors]:
+        """The reply of the process to a request, by default within what the cell has left. Raises RunnerFailure."""
         if self._process is None or not self._process.alive:
             try:
                 self.declared()
             except Broken as error:
                 raise RunnerFailure(f"could not be started again: {error}") from error
         assert self._process is not None
-        return self._process.ask(header, tensors, seconds=max(self._deadline - time.monotonic(), 0.01))
+        left = max(self._deadline - time.monotonic(), 0.01)
+        return self._process.ask(header, tensors, seconds=left if seconds is None else seconds)
 
     def _imported(self) -> dict[str, str]:
         self.stop()
