@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -54,6 +55,13 @@ class Ring:
 
     def _realised(self, dtype: torch.dtype) -> Call:
         return realise(self.operator, Scenario.of(self.case, seed=self.draw.getrandbits(48)), dtype)
+
+    @cached_property
+    def own(self) -> Ask:
+        """Requests to this process, which has a copy of the ring."""
+        ask = asking(None)
+        self.give(ask, FORWARD)
+        return ask
 
     @property
     def inputs(self) -> int:

@@ -12,19 +12,18 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from torch import Tensor
 
 from harness.bench import correctness
-from harness.bench.blocks import LEAST, Ask, BlockTimer, Plan, Ring, asking
+from harness.bench.blocks import LEAST, Ask, BlockTimer, Plan, Ring
 from harness.bench.record import WRONG
 from harness.errors import Failure
 from harness.executing.timing import BACKWARD, FORWARD, Header, Tensors, digest
 from harness.judging.remote import RemoteError, RunnerFailure
 from harness.judging.subject import Subject
-from harness.running.candidate_process import CandidateProcess, Limits, started
-from harness.running.runner_process import RunnerProcess
+from harness.running.candidate_process import Limits, started
 
 #: For each request.
 _LIMITS = Limits()
@@ -32,17 +31,26 @@ _T = TypeVar("_T")
 
 #: Of large cases, this many rounds are verified, which are drawn; of small ones, all.
 _VERIFIED = 4
-#: Work outside the timed part is suspect above this part of the timed part and this many seconds in all.
-_PART, _SLACK = 0.25, 0.05
+#: Work outside the timed part is suspect above this part of the timed part. Processor time has steps of 0.01 s, and
+#: a request takes some time by itself.
+_PART, _STEPS, _REQUEST = 0.25, 0.05, 0.002
 #: Times of the same work differ by up to this factor from process to process.
 _FACTOR = 1.5
-#: Seconds of a pause in which nothing is asked of the candidate.
-_PAUSE = 0.02
 #: The least part of the time of a roofline that is believed.
 _OF_ROOFLINE = 0.9
 
 
-def _to(process: CandidateProcess | RunnerProcess) -> Ask:
+class Process(Protocol):
+    """A process that answers requests for blocks."""
+
+    def ask(self, header: Header, tensors: Tensors, *, seconds: float) -> tuple[Header, Tensors]:
+        """The reply within that time. Raises RunnerFailure."""
+
+    def cpu_seconds(self) -> float:
+        """Processor time that it has taken, with everything that it started."""
+
+
+def _to(process: Process) -> Ask:
     """Requests to another process. Raises RemoteError for an exception there, and RunnerFailure."""
 
     def ask(header: Header, tensors: Tensors) -> tuple[Header, Tensors]:
@@ -65,19 +73,19 @@ def asking_nobody(until: ExitStack) -> Ask:
 class CandidateTimer(BlockTimer):
     """Times one phase of a candidate, and finds out whether the times can be believed."""
 
-    def __init__(
-        self, ring: Ring, phase: str, subject: Subject, process: CandidateProcess, empty: Ask, rounds: int
-    ) -> None:
+    def __init__(self, ring: Ring, phase: str, subject: Subject, process: Process, empty: Ask, rounds: int) -> None:
         super().__init__(ring, phase, _to(process), empty)
         self._subject, self._process = subject, process
         small = correctness.is_small(subject, ring.case)
         self._verified = set(range(rounds) if small else ring.draw.sample(range(rounds), min(_VERIFIED, rounds)))
+        self.backend = subject.backend
         #: Status and reason if the row must not be shown.
         self.trouble: tuple[str, str] | None = None
         self._round = 0
         self._prepared: list[float] = []
         self._timed: list[float] = []
         self._committed: list[float] = []
+        self._own_refreshes: list[float] = []
         self._digesting = 0.0
         #: Processor time in blocks, and between them; and when the last block ended.
         self._busy, self._idle = 0.0, 0.0
@@ -125,7 +133,8 @@ class CandidateTimer(BlockTimer):
         self._before = self._process.cpu_seconds()
         for number in drawn:
             self._verify(plan, number, digests[number], found)
-        time.sleep(_PAUSE)
+        # This process does the same now: nothing is asked of the candidate meanwhile.
+        self._own_refreshes.append(self.ring.refresh(self.ring.own, plan, FORWARD))
         self._round += 1
         return max(took - (empty or [self._empty(plan)])[0], LEAST) / self.calls
 
@@ -171,35 +180,24 @@ class CandidateTimer(BlockTimer):
                 "this machine reached in the same run"
             )
         late, own = statistics.median(self._committed), self._digesting * self.calls
-        if late > _FACTOR * own + _PART * timed + _SLACK / 10:
+        if late > _FACTOR * own + _PART * timed + _REQUEST:
             return (
                 f"work went on after the reply: digests of the results took {late:.3g} s, which take {own:.3g} s, "
                 f"after a block of {timed:.3g} s"
             )
-        if self._idle > _PART * total + _SLACK:
+        if self._idle > _PART * total + _STEPS:
             return (
                 f"work went on after the reply: {self._idle:.3g} s of processor time while nothing was asked, beside "
                 f"{total:.3g} s that were timed"
             )
         threads = self.ring.threads
         spent = sum(self._prepared) + sum(self._timed) + sum(self._committed)
-        if threads and self._busy > (1 + _PART) * threads * spent + _SLACK:
+        if threads and self._busy > (1 + _PART) * threads * spent + _STEPS:
             return f"{self._busy:.3g} s of processor time were taken in {spent:.3g} s of {threads} threads"
-        early, ours = statistics.median(self._prepared), refresh_seconds(self.ring)
-        if (
-            self.phase != BACKWARD
-            and self.ring.device == "cpu"
-            and early > _FACTOR * ours + _PART * timed + _SLACK / 10
-        ):
+        early, ours = statistics.median(self._prepared), statistics.median(self._own_refreshes)
+        if self.phase != BACKWARD and self.ring.device == "cpu" and early > _FACTOR * ours + _PART * timed + _REQUEST:
             return (
                 f"work was done before the clock ran: new inputs took {early:.3g} s, which take {ours:.3g} s, before a "
                 f"block of {timed:.3g} s"
             )
         return ""
-
-
-def refresh_seconds(ring: Ring) -> float:
-    """The seconds in which this process rewrites a ring."""
-    ask = asking(None)
-    ring.give(ask, FORWARD)
-    return statistics.median(ring.refresh(ask, ring.plan(1), FORWARD) for _ in range(3))
