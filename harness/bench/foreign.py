@@ -193,7 +193,10 @@ class CandidateTimer(BlockTimer):
         threads = self.ring.threads
         spent = sum(self._prepared) + sum(self._timed) + sum(self._committed)
         if threads and self._busy > (1 + _PART) * threads * spent + _STEPS:
-            return f"{self._busy:.3g} s of processor time were taken in {spent:.3g} s of {threads} threads"
+            return (
+                f"more processors were used than the row says: {self._busy:.3g} s of processor time in {spent:.3g} s "
+                f"of {threads} thread{'s' if threads > 1 else ''}"
+            )
         early, ours = statistics.median(self._prepared), statistics.median(self._own_refreshes)
         if self.phase != BACKWARD and self.ring.device == "cpu" and early > _FACTOR * ours + _PART * timed + _REQUEST:
             return (

@@ -288,7 +288,7 @@ class _Bench:
         assert here.clock is not None
         clock, block = clocks.clock(here.clock), self.settings.block_seconds
         own = {name: rounds.WorkSampler(made, clock, block) for name, made in works.items()}
-        taken = rounds.take({**own, **timers}, self.settings.rounds, self.draw)
+        taken = rounds.take({**timers, **own}, self.settings.rounds, self.draw)
         cost = here.operator.cost(here.phase, case.sizes, here.dtype.itemsize)
         ceiling = self._ceiling(here)
         least, bound = ceilings.roofline(ceiling["copies"], ceiling["flops_per_second"], cost.bytes, cost.flops)

@@ -28,20 +28,3 @@ def thread(*inputs: Any) -> Any:
     results = torch.empty_like(inputs[3]), torch.empty_like(inputs[4])
     _asked.put((inputs, results))
     return results
-
-
-def busy_thread(*inputs: Any) -> Any:
-    """Right; a thread keeps the processor busy between blocks, so that what is timed beside it is slow."""
-    if not _hogs:
-        _hogs.append(threading.Thread(target=_burn, daemon=True))
-        _hogs[0].start()
-    return OPERATOR.forward(*inputs)
-
-
-_hogs: list[threading.Thread] = []
-
-
-def _burn() -> None:
-    matrix = torch.ones(300, 300)
-    while True:
-        matrix @ matrix
