@@ -141,8 +141,13 @@ class CandidateTimer(BlockTimer):
     def _digests(self, plan: Plan, answer: Header) -> list[list[int | None]]:
         """The digest of each result of each call; those of the copies, which were made at once, must be the same."""
         found = answer.get("digests")
-        if not isinstance(found, list) or len(found) != self.calls + len(plan.copied):
-            raise Failure("its process sent no digests of the results")
+        results = correctness.results_of(self._subject.operator, self.phase)
+        if (
+            not isinstance(found, list)
+            or len(found) != self.calls + len(plan.copied)
+            or any(not isinstance(digests, list) or len(digests) != results for digests in found)
+        ):
+            raise Failure(f"its process sent no digests of {results} results of each call")
         for number, copied in zip(sorted(plan.copied), found[self.calls :], strict=True):
             if copied != found[number]:
                 raise Failure(f"{self._ordinal(number)} had another result when it returned than after its block")
@@ -151,11 +156,20 @@ class CandidateTimer(BlockTimer):
     def _verify(self, plan: Plan, number: int, digests: list[int | None], found: Tensors) -> None:
         """Hold the results of a call against their digests and against the contract."""
         results = [found.get(f"{number} {k}") for k in range(len(digests))]
+        for y in results:
+            if y is not None and y.dtype != self._subject.dtype:
+                raise Failure(
+                    f"{self._ordinal(number)} had a result of {y.dtype}, but should have {self._subject.dtype}"
+                )
         if [digest(y) for y in results] != digests:
             raise Failure(f"{self._ordinal(number)} had another result after its block than later")
         self._digest_time(results)
+        call = self.ring.call(plan, number)
+        if not correctness.is_small(self._subject, self.ring.case):  # in float64, which takes long on a CPU
+            call = call.of(tensor.to(self.ring.device) for tensor in call.tensors)
+            results = [y if y is None else y.to(self.ring.device) for y in results]
         try:
-            correctness.check_results(self._subject, self.ring.case, self.ring.call(plan, number), results, self.phase)
+            correctness.check_results(self._subject, self.ring.case, call, results, self.phase)
         except Failure as error:
             raise Failure(f"{self._ordinal(number)}: {error}") from error
 

@@ -152,6 +152,24 @@ def test_a_result_that_is_another_one_later_is_seen() -> None:
     assert "had another result after its block than later" in timer.trouble[1]
 
 
+@pytest.mark.parametrize("digests", [None, [], [[1]] * 40, [1] * 40])
+def test_a_reply_that_is_none_is_no_result(digests: Any) -> None:
+    process = Here(_right)
+    timer = _timer(process)
+    answer = process.timing.answer
+    process.timing.answer = lambda *given: ({"digests": digests}, answer(*given)[1])  # type: ignore[method-assign]
+    timer.sample()
+    assert timer.trouble is not None
+    assert "its process sent no digests of 2 results of each call" in timer.trouble[1]
+
+
+def test_results_of_another_dtype_are_wrong() -> None:
+    timer = _timer(lambda *inputs: tuple(y.double() for y in LLTM.forward(*inputs)))
+    timer.sample()
+    assert timer.trouble is not None
+    assert "had a result of torch.float64, but should have torch.float32" in timer.trouble[1]
+
+
 def test_times_that_can_be_believed_are_not_suspect() -> None:
     timer = _timer(_right)
     seconds = [timer.sample() for _ in range(4)]
