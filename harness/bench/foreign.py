@@ -31,11 +31,10 @@ _T = TypeVar("_T")
 
 #: Of large cases, this many rounds are verified, which are drawn; of small ones, all.
 _VERIFIED = 4
-#: Work outside the timed part is suspect above this part of the timed part. Processor time has steps of 0.01 s, and
-#: a request takes some time by itself.
-_PART, _STEPS, _REQUEST = 0.25, 0.05, 0.002
-#: Times of the same work differ by up to this factor from process to process.
-_FACTOR = 1.5
+#: Processor time beyond what is usual is suspect above this part of it. It has steps of 0.01 s.
+_PART, _STEPS = 0.25, 0.05
+#: Digests may take this part of the block's time longer than here, and as long as a request on a busy machine.
+_LATE, _REQUEST = 0.5, 0.002
 #: The least part of the time of a roofline that is believed.
 _OF_ROOFLINE = 0.9
 
@@ -85,11 +84,12 @@ class CandidateTimer(BlockTimer):
         self._prepared: list[float] = []
         self._timed: list[float] = []
         self._committed: list[float] = []
-        self._own_refreshes: list[float] = []
         self._digesting = 0.0
         #: Processor time in blocks, and between them; and when the last block ended.
         self._busy, self._idle = 0.0, 0.0
         self._before = 0.0
+        #: Processor time that this process takes for the same new inputs.
+        self._own_cpu = 0.0
 
     def begin(self, seconds: float, longest: float) -> None:
         """As for `BlockTimer`. Raises Failure."""
@@ -134,7 +134,9 @@ class CandidateTimer(BlockTimer):
         for number in drawn:
             self._verify(plan, number, digests[number], found)
         # This process does the same now: nothing is asked of the candidate meanwhile.
-        self._own_refreshes.append(self.ring.refresh(self.ring.own, plan, FORWARD))
+        own = time.process_time()
+        self.ring.refresh(self.ring.own, plan, FORWARD)
+        self._own_cpu += time.process_time() - own
         self._round += 1
         return max(took - (empty or [self._empty(plan)])[0], LEAST) / self.calls
 
@@ -194,7 +196,7 @@ class CandidateTimer(BlockTimer):
                 "this machine reached in the same run"
             )
         late, own = statistics.median(self._committed), self._digesting * self.calls
-        if late > _FACTOR * own + _PART * timed + _REQUEST:
+        if late > own + _LATE * timed + _REQUEST:
             return (
                 f"work went on after the reply: digests of the results took {late:.3g} s, which take {own:.3g} s, "
                 f"after a block of {timed:.3g} s"
@@ -204,17 +206,18 @@ class CandidateTimer(BlockTimer):
                 f"work went on after the reply: {self._idle:.3g} s of processor time while nothing was asked, beside "
                 f"{total:.3g} s that were timed"
             )
-        threads = self.ring.threads
-        spent = sum(self._prepared) + sum(self._timed) + sum(self._committed)
+        threads = self.ring.threads or 0
+        spent = sum(self._prepared) + total + sum(self._committed)
         if threads and self._busy > (1 + _PART) * threads * spent + _STEPS:
             return (
                 f"more processors were used than the row says: {self._busy:.3g} s of processor time in {spent:.3g} s "
                 f"of {threads} thread{'s' if threads > 1 else ''}"
             )
-        early, ours = statistics.median(self._prepared), statistics.median(self._own_refreshes)
-        if self.phase != BACKWARD and self.ring.device == "cpu" and early > _FACTOR * ours + _PART * timed + _REQUEST:
+        # The forward of a backward is no part of the block, and is not known here.
+        usual = self._own_cpu + len(self._timed) * own * threads + threads * total
+        if threads and self.phase != BACKWARD and self._busy > (1 + _PART) * usual + _STEPS:
             return (
-                f"work was done before the clock ran: new inputs took {early:.3g} s, which take {ours:.3g} s, before a "
-                f"block of {timed:.3g} s"
+                f"work was done outside of the timed part: {self._busy:.3g} s of processor time, where new inputs, "
+                f"digests and {total:.3g} s that were timed take {usual:.3g} s"
             )
         return ""

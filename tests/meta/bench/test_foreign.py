@@ -6,6 +6,7 @@ their block has ended. So no attack here tries that.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -183,7 +184,7 @@ def test_times_that_can_be_believed_are_not_suspect() -> None:
         ({"commit": 0.05}, 0, 0, 0.0, "work went on after the reply: digests of the results took"),
         ({}, 0, 1, 0.0, "work went on after the reply: .* of processor time while nothing was asked"),
         ({}, 1, 0, 0.0, "more processors were used than the row says: .* of 1 thread"),
-        ({"refresh": 0.05}, 0, 0, 0.0, "work was done before the clock ran: new inputs took"),
+        ({"refresh": 0.05}, 0.015, 0, 0.0, "work was done outside of the timed part: .* of processor time"),
     ],
 )
 def test_what_cannot_be_is_suspect(slow: dict[str, float], busy: float, idle: float, least: float, says: str) -> None:
@@ -265,6 +266,8 @@ def record() -> dict[str, Any]:
 def test_a_candidate_is_timed_as_the_same_code_in_this_process(record: dict[str, Any]) -> None:
     (row,) = (row for row in record["rows"] if row["backend"] == "honest")
     found = row["ratios"]["python-autograd"]
+    if os.getloadavg()[0] > (os.cpu_count() or 1):
+        pytest.skip("other programs take the processors, and a request waits for them")
     assert found["low"] <= 1.05
     assert found["high"] >= 1 / 1.05
 
