@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from harness.errors import Failure
-from harness.judging.scenario import Scenario
+from harness.judging.oracle import expected_of
+from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
-from spec.contract import FORWARD_AND_BACKWARD, Case
+from spec.contract import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, Case, Operator, TensorArg
 
 #: Above this many operations in products, or bytes, the oracle's seventeen evaluations in float64 would take minutes.
 _ORACLE_FLOPS = 5 * 10**8
 _ORACLE_BYTES = 2**26
 #: Without the oracle, the allowed error, as a multiple of the error of the reference in the dtype itself.
 _FACTOR = 3.0
+
+
+def is_small(subject: Subject, case: Case) -> bool:
+    """Whether results at that case are judged with the oracle."""
+    cost = subject.operator.cost(FORWARD_AND_BACKWARD, case.sizes, subject.dtype.itemsize)
+    return cost.flops <= _ORACLE_FLOPS and cost.bytes <= _ORACLE_BYTES
 
 
 def check(subject: Subject, case: Case) -> None:
@@ -26,28 +35,65 @@ def check(subject: Subject, case: Case) -> None:
     conformance suite detects.
     """
     scenario = Scenario.of(case)
-    cost = subject.operator.cost(FORWARD_AND_BACKWARD, case.sizes, subject.dtype.itemsize)
-    if cost.flops <= _ORACLE_FLOPS and cost.bytes <= _ORACLE_BYTES:
+    if is_small(subject, case):
         Tally(subject).run(scenario)
-    else:
-        _against_eager(subject, scenario)
-
-
-def _against_eager(subject: Subject, scenario: Scenario) -> None:
-    operator = subject.operator
+        return
     call = subject.realise(scenario)
     outputs = subject.outputs(call, scenario)
-    got = [*outputs, *subject.gradients(call, outputs, scenario).values()]
+    _against_eager(subject, scenario, call, [*outputs, *subject.gradients(call, outputs, scenario).values()])
+
+
+def check_results(subject: Subject, case: Case, call: Call, results: Sequence[Tensor | None], phase: str) -> None:
+    """As `check`, for what a call of that phase returned. Raises Failure."""
+    operator, scenario = subject.operator, Scenario.of(case)
+    named = _named(operator)[_part(operator, phase)]
+    where = f"[{scenario.describe(operator)}]"
+    found = []
+    for (name, arg, _), result in zip(named, results, strict=True):
+        was = None if result is None else (tuple(result.shape), result.dtype)
+        should = (arg.shape_for(case.sizes), subject.dtype)
+        if result is None or was != should:
+            raise Failure(f"shape and dtype of {name} were {was}, but should be {should} {where}")
+        found.append(result)
+    if not is_small(subject, case):
+        _against_eager(subject, scenario, call, found, phase)
+        return
+    measure, tally = expected_of(operator, call, subject.dtype), Tally(subject)
+    for (_, arg, is_gradient), result in zip(named, found, strict=True):
+        tally.hold(scenario, measure, arg, result, is_gradient)
+
+
+def _named(operator: Operator) -> list[tuple[str, TensorArg, bool]]:
+    """(name, tensor, whether it is a gradient) of all outputs and gradients."""
+    outputs = [(arg.name, arg, False) for arg in operator.outputs]
+    return [*outputs, *((f"gradient of {arg.name}", arg, True) for arg in operator.inputs)]
+
+
+def _part(operator: Operator, phase: str) -> slice:
+    """Which of `_named` a phase returns."""
+    outputs = len(operator.outputs)
+    return {FORWARD: slice(outputs), BACKWARD: slice(outputs, None)}.get(phase, slice(None))
+
+
+def results_of(operator: Operator, phase: str) -> int:
+    """How many tensors a call of that phase returns."""
+    return len(_named(operator)[_part(operator, phase)])
+
+
+def _against_eager(
+    subject: Subject, scenario: Scenario, call: Call, got: Sequence[Tensor], phase: str = FORWARD_AND_BACKWARD
+) -> None:
+    operator = subject.operator
     cotangents = tuple(g for g in call.cotangents if g is not None)
     inputs = tuple(tensor.detach() for tensor in call.inputs)
     exact_inputs = tuple(tensor.double() for tensor in inputs)
     exact = [*operator.forward(*exact_inputs), *operator.vjp(exact_inputs, tuple(g.double() for g in cotangents))]
     eager = [*operator.forward(*inputs), *operator.vjp(inputs, cotangents)]
-    names = [arg.name for arg in operator.outputs] + [f"gradient of {arg.name}" for arg in operator.inputs]
+    part = _part(operator, phase)
     unit = torch.finfo(subject.dtype).eps / 2
     # A sum of K terms in another order differs by about sqrt(K) roundings; in float64 the reference's own error is 0.
     terms = max(size for tensor in exact for size in tensor.shape) ** 0.5
-    for name, was, should, reference in zip(names, got, exact, eager, strict=True):
+    for (name, _, _), was, should, reference in zip(_named(operator)[part], got, exact[part], eager[part], strict=True):
         error = _rms(was.detach().double() - should)
         allowed = _FACTOR * _rms(reference.double() - should) + 2 * unit * terms * _rms(should)
         if not error <= allowed:

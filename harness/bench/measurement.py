@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,9 +15,11 @@ import torch
 
 from backends.base import CPU, CUDA, Peer
 from harness.bench import correctness, products, rounds
+from harness.bench.blocks import Ask, BlockTimer, Ring, asking, too_slow
+from harness.bench.foreign import CandidateTimer, asking_nobody
 from harness.bench.products import FLOOR, PRODUCTS_ALONE, is_backend
-from harness.bench.record import KIND, SCHEMA, Row, find
-from harness.discovery import FoundBackend
+from harness.bench.record import KIND, NOT_TIMED, SCHEMA, SUSPECT, WRONG, Row, find
+from harness.discovery import Candidate, FoundBackend
 from harness.errors import Broken, Failure, HarnessError, Unavailable
 from harness.judging.scenario import Scenario, realise
 from harness.judging.subject import Subject, one_line
@@ -23,14 +27,16 @@ from harness.measuring import ceilings, clocks, memory, work
 from harness.measuring.processors import pinned
 from harness.measuring.work import Work
 from harness.running import environment
+from harness.running.candidate_process import CandidateProcess, Limits
 from harness.running.selection import Slot
-from spec.contract import PHASES, Case, Operator
+from spec.contract import PHASES, Case, Cost, Operator
 
 #: Every row is compared with this backend, if it is there, and with peers.
 REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE, FLOOR)
 
-#: Why a backend has no row: it returned something wrong, or it could not be timed here.
-WRONG, NOT_TIMED = "wrong", "not-timed"
+#: A block of a candidate's calls is so many times as long as others: a request to its process takes about 0.1 ms.
+_LONGER = 10
+_ON_THE_GPU = "a graph is captured and timed in one process, so a candidate is timed by the wall clock alone"
 
 Say = Callable[[str], None]
 Keep = Callable[[dict[str, Any]], None]
@@ -68,7 +74,8 @@ def measure(slots: list[Slot], settings: Settings, say: Say, keep: Keep = lambda
     }
     for group in _grouped(slots):
         for threads in settings.threads if group[0].device == CPU else (None,):
-            with _threads(threads):
+            # A process has the threads and the processors of its time of start.
+            with _threads(threads), contextlib.ExitStack() as bench.processes:
                 bench.measure(group, threads)
         keep(record)
     return record
@@ -141,35 +148,70 @@ class _Bench:
         self.ceilings: list[Row] = []
         self.rows: list[Row] = []
         self.missing: list[Row] = []
+        #: Ends the processes of the candidates.
+        self.processes = contextlib.ExitStack()
+        #: A process like theirs, without a candidate.
+        self.nobody: Ask | None = None
 
     def measure(self, slots: list[Slot], threads: int | None) -> None:
         """All cases of one operator, device and dtype."""
         here = _Place(slots[0].operator, slots[0].device, slots[0].dtype, threads)
+        self.nobody = None
         subjects, peers = [], []
+        foreign: dict[str, CandidateProcess] = {}
         for slot in slots:
             if isinstance(slot.source, FoundBackend) and here.operator.name in slot.source.backend.beside:
                 peers.append(slot.source.backend.beside[here.operator.name])
             try:
-                subjects.append(slot.subject().in_form(slot.operator))
+                subject, process = self._subject(slot)
             except (Unavailable, Broken) as error:
                 self._miss(here, slot.backend, str(error))
+                continue
+            subjects.append(subject.in_form(slot.operator))
+            if process is not None:
+                foreign[slot.backend] = process
         for case in here.operator.cases:
             if "benchmark" in case.tags and case.name in (self.settings.cases or (case.name,)):
                 place = replace(here, case=case)
                 self.say(place.in_words())
-                self._case(place, case, subjects, peers)
+                self._case(place, case, subjects, peers, foreign)
 
-    def _case(self, here: _Place, case: Case, subjects: list[Subject], peers: list[Peer]) -> None:
+    def _subject(self, slot: Slot) -> tuple[Subject, CandidateProcess | None]:
+        """The implementation; with the process of a candidate, which this process does not import."""
+        if not isinstance(slot.source, Candidate):
+            return slot.subject(), None
+        slot.require_device()
+        process = CandidateProcess(slot.source, slot.device, Limits())
+        self.processes.callback(process.stop)
+        process.declared()
+        function, place = process.function, (slot.operator, slot.backend, slot.device, slot.dtype)
+        return Subject(*place, function, source=slot.source.text, remote=function), process
+
+    def _case(
+        self,
+        here: _Place,
+        case: Case,
+        subjects: list[Subject],
+        peers: list[Peer],
+        foreign: Mapping[str, CandidateProcess],
+    ) -> None:
         right = [subject for subject in subjects if self._is_right(here, subject, case, "before")]
-        inputs = _ring(here.operator, case, here.device, here.dtype)
+        ring = Ring(here.operator, case, here.dtype, here.device, here.threads) if foreign else None
+        inputs = ring.pairs() if ring else _ring(here.operator, case, here.device, here.dtype)
         begin = len(self.rows)
         for clock in clocks.CLOCKS if here.device == CUDA else (clocks.WALL,):
             for phase in self.settings.phases:
                 place = replace(here, phase=phase, clock=clock)
+                in_blocks = right if ring is not None and clock == clocks.WALL else []
+                if ring is not None and not in_blocks:
+                    for name in foreign:
+                        self._miss(place, name, _ON_THE_GPU)
+                native = [subject for subject in right if not in_blocks and subject.backend not in foreign]
                 with clocks.preparing(clock, here.device):
-                    works = self._prepared(place, case, inputs, right, peers)
-                if any(map(is_backend, works)):
-                    self._together(place, case, works, phase, clock)
+                    works = self._prepared(place, case, inputs, native, peers)
+                timers = self._timers(place, ring, in_blocks, foreign) if ring is not None else {}
+                if any(map(is_backend, (*works, *timers))):
+                    self._together(place, case, works, timers)
         wrong = {subject.backend for subject in right if not self._is_right(here, subject, case, "after")}
         self.rows[begin:] = [row for row in self.rows[begin:] if row["backend"] not in wrong]
 
@@ -180,6 +222,32 @@ class _Bench:
             self._miss(here, subject.backend, f"wrong {when} timing: {error}", WRONG)
             return False
         return True
+
+    def _timers(
+        self, here: _Place, ring: Ring, subjects: list[Subject], foreign: Mapping[str, CandidateProcess]
+    ) -> dict[str, BlockTimer]:
+        """Timers of candidates, and of the implementations of this project beside them: all make blocks of calls."""
+        found: dict[str, BlockTimer] = {}
+        phase = here.phase
+        assert phase is not None
+        for subject in subjects:
+            timer: BlockTimer
+            if subject.backend in foreign:
+                self.nobody = self.nobody or asking_nobody(self.processes)
+                timer = CandidateTimer(
+                    ring, phase, subject, foreign[subject.backend], self.nobody, self.settings.rounds
+                )
+            else:
+                timer = BlockTimer(ring, phase, asking(subject.raw or subject.function), asking(None))
+            try:
+                timer.begin(_LONGER * self.settings.block_seconds, self.settings.longest)
+            except Failure as error:
+                self._miss(here, subject.backend, f"wrong while timed: {error}", WRONG)
+            except (HarnessError, RuntimeError) as error:
+                self._miss(here, subject.backend, str(error) if isinstance(error, HarnessError) else one_line(error))
+            else:
+                found[subject.backend] = timer
+        return found
 
     def _prepared(
         self, here: _Place, case: Case, inputs: _Ring, subjects: list[Subject], peers: list[Peer]
@@ -213,14 +281,25 @@ class _Bench:
         made.once()
         took, longest = clocks.clock(clock)(made, 1), self.settings.longest
         if took > longest:
-            raise Unavailable(f"a call took {took:.3g} s, and may take {longest:g} s: raise --longest to have it")
+            raise too_slow(took, longest)
 
-    def _together(self, here: _Place, case: Case, works: dict[str, Work], phase: str, clock: str) -> None:
-        block = self.settings.block_seconds
-        taken = rounds.take(works, clocks.clock(clock), self.settings.rounds, block, self.draw)
-        cost = here.operator.cost(phase, case.sizes, here.dtype.itemsize)
+    def _together(self, here: _Place, case: Case, works: dict[str, Work], timers: Mapping[str, BlockTimer]) -> None:
+        assert here.phase is not None
+        assert here.clock is not None
+        clock, block = clocks.clock(here.clock), self.settings.block_seconds
+        own = {name: rounds.WorkSampler(made, clock, block) for name, made in works.items()}
+        taken = rounds.take({**timers, **own}, self.settings.rounds, self.draw)
+        cost = here.operator.cost(here.phase, case.sizes, here.dtype.itemsize)
         ceiling = self._ceiling(here)
         least, bound = ceilings.roofline(ceiling["copies"], ceiling["flops_per_second"], cost.bytes, cost.flops)
+        troubled = []
+        for backend, timer in timers.items():
+            if isinstance(timer, CandidateTimer) and (trouble := self._trouble(here, timer, cost, taken, timers)):
+                status, reason = trouble
+                self._miss(here, backend, reason, status)
+                troubled.append(backend)
+        for backend in troubled:
+            del taken[backend]
         for backend, samples in taken.items():
             times = rounds.row_times(samples)
             fraction = rounds.rounded(least / times["seconds"]["median"])
@@ -234,12 +313,32 @@ class _Bench:
                         for name, other in taken.items()
                         if name in REFERENCES or not is_backend(name)
                     },
-                    **self._peak(works[backend]),
+                    **(self._peak(works[backend]) if backend in works else {}),
                     "bytes": cost.bytes,
                     "flops": cost.flops,
                     "roofline": {"seconds": rounds.rounded(least), "bound": bound, "fraction": fraction},
                 }
             )
+
+    def _trouble(
+        self,
+        here: _Place,
+        timer: CandidateTimer,
+        cost: Cost,
+        taken: Mapping[str, list[float]],
+        timers: Mapping[str, BlockTimer],
+    ) -> tuple[str, str] | None:
+        """Status and reason if a candidate's times must not be shown."""
+        if timer.trouble is not None:
+            return timer.trouble
+        # Half types may be computed in float32, so the faster rate of the two is the limit.
+        dtypes = (here.dtype, torch.float32) if here.dtype.itemsize == 2 else (here.dtype,)
+        least = ceilings.floor([self._ceiling(replace(here, dtype=x)) for x in dtypes], cost.bytes, cost.flops)
+        # Where code of this project beats the rates too, these were measured in a bad moment.
+        own = [name for name in taken if not isinstance(timers.get(name), CandidateTimer)]
+        least = min([least, *(statistics.median(taken[name]) for name in own)])
+        reason = timer.suspicion(least, statistics.median(taken[timer.backend]))
+        return (SUSPECT, reason) if reason else None
 
     def _peak(self, made: Work) -> Row:
         """On CUDA, the peak memory of a call, as counted by the allocator."""

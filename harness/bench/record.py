@@ -13,6 +13,8 @@ from harness.report.schema import breaches
 
 FILE = Path(__file__).with_name("bench.schema.json")
 KIND, SCHEMA = "bench", 1
+#: Why something has no row: it returned something wrong, its times cannot be believed, or it could not be timed here.
+WRONG, SUSPECT, NOT_TIMED = "wrong", "suspect", "not-timed"
 Row = dict[str, Any]
 #: Rows that were timed together agree in these fields.
 GROUP = ("operator", "device", "dtype", "case", "phase", "clock", "threads")

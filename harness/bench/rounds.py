@@ -6,7 +6,7 @@ import random
 import statistics
 from collections.abc import Mapping
 from math import exp, log
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,15 +19,31 @@ _CONFIDENCE = 0.95
 _DIGITS = 5
 
 
-def take(
-    works: Mapping[str, Work], timed: Clock, rounds: int, block: float, draw: random.Random
-) -> dict[str, list[float]]:
-    """Seconds of one call of each work, one value for each round. A block takes about `block` seconds."""
-    calls = {name: calls_for(block, timed, work) for name, work in works.items()}
-    taken: dict[str, list[float]] = {name: [] for name in works}
+class Sampler(Protocol):
+    """What is timed together with others."""
+
+    def sample(self) -> float:
+        """Seconds of one call, from one block of calls."""
+
+
+class WorkSampler:
+    """Samples of a work: blocks of about `block` seconds by that clock."""
+
+    def __init__(self, work: Work, timed: Clock, block: float) -> None:
+        self._work, self._timed = work, timed
+        self._calls = calls_for(block, timed, work)
+
+    def sample(self) -> float:
+        """Seconds of one call."""
+        return self._timed(self._work, self._calls) / self._calls
+
+
+def take(samplers: Mapping[str, Sampler], rounds: int, draw: random.Random) -> dict[str, list[float]]:
+    """Seconds of one call of each, one value for each round."""
+    taken: dict[str, list[float]] = {name: [] for name in samplers}
     for _ in range(rounds):
-        for name in draw.sample(list(works), len(works)):
-            taken[name].append(timed(works[name], calls[name]) / calls[name])
+        for name in draw.sample(list(samplers), len(samplers)):
+            taken[name].append(samplers[name].sample())
     return taken
 
 

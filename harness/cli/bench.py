@@ -26,7 +26,7 @@ DEFAULT = Settings()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 if a backend was wrong or broken; what this machine cannot run does not count."""
+    """Exit code 1 if a backend was wrong or suspect; what this machine cannot run does not count."""
     given = _parser().parse_args(arguments)
     console = tables.console(sys.stdout)
     if given.show:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     record.write(made, given.output)
     show(made, console)
     console.print(f"\nrecord: {given.output}")
-    return 1 if any(entry["status"] == measurement.WRONG for entry in made["missing"]) else 0
+    return 1 if any(entry["status"] in (record.WRONG, record.SUSPECT) for entry in made["missing"]) else 0
 
 
 def _parser() -> argparse.ArgumentParser:

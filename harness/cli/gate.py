@@ -15,7 +15,7 @@ from rich.console import Console
 
 from backends.base import CPU, CUDA
 from harness.bench import correctness, record
-from harness.bench.measurement import WRONG
+from harness.bench.record import WRONG
 from harness.cli import parsing
 from harness.cli.main import COMMANDS
 from harness.errors import Broken, Failure, HarnessError, Unavailable, UsageError

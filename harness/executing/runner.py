@@ -53,6 +53,7 @@ class Runner:
         self.records: OrderedDict[int, Graph] = OrderedDict()
         self.held: list[Tensor] = []
         self.last = 0
+        self.timing = _module(str(Path(__file__).with_name("timing.py"))).Timing()
 
     def answer(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
         """The reply to one request."""
@@ -67,7 +68,12 @@ class Runner:
                 return self.called(asked, tensors)
             case "differentiate":
                 return self.differentiated(asked, tensors)
-        raise ValueError(f"do was {asked['do']!r}, but should be import, call or differentiate")
+            case "ring" | "refresh" | "time" | "commit" | "reveal":
+                answer: tuple[Header, Tensors] = self.timing.answer(self.function, asked, tensors)
+                return answer
+        raise ValueError(
+            f"do was {asked['do']!r}, but should be ready, import, call, differentiate or one of timing.py"
+        )
 
     def imported(self, asked: Header) -> Header:
         """Import the candidate; say whether the function is there, and what its module declares."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.bench import measurement, record
-from harness.bench.measurement import WRONG, Settings
+from harness.bench.measurement import Settings
 from harness.bench.products import is_backend
 from harness.bench.record import Row
 from harness.bench.tables import REFERENCE, ratio
@@ -91,7 +91,7 @@ def against_baseline(given: argparse.Namespace, console: Console, say: Say) -> i
     made = measurement.measure(slots(asked), settings, say)
     record.write(made, given.output)
     found = changes(rows, [row for row in made["rows"] if _wanted(row, given)], given.threshold, given.median)
-    wrong = [entry for entry in made["missing"] if entry["status"] == WRONG]
+    wrong = [entry for entry in made["missing"] if entry["status"] in (record.WRONG, record.SUSPECT)]
     table = Table(title=f"times as fast as {REFERENCE}: {given.baseline} and now", title_justify="left")
     for name in ("row", "verdict", "before", "now"):
         table.add_column(name)

@@ -20,13 +20,23 @@ from harness.gate.verdict import (
     NOT_SLOWER,
     PASSED,
     SLOWER,
+    SUSPECT,
     VERDICTS,
 )
 from harness.rendering.tables import plain
 
 #: A mark for each verdict, so that colour is never the only difference.
-MARKS = {SLOWER: "✗", MORE_MEMORY: "✗", BROKEN: "✗", INCONCLUSIVE: "?", FASTER: "✓", NOT_SLOWER: "✓", NOT_RUN: "-"}
-STYLES = {SLOWER: "bold red", MORE_MEMORY: "bold red", BROKEN: "bold red", INCONCLUSIVE: "yellow", NOT_RUN: "dim"}
+MARKS = {
+    **dict.fromkeys((SLOWER, MORE_MEMORY, BROKEN, SUSPECT), "✗"),
+    **dict.fromkeys((FASTER, NOT_SLOWER), "✓"),
+    INCONCLUSIVE: "?",
+    NOT_RUN: "-",
+}
+STYLES = {
+    **dict.fromkeys((SLOWER, MORE_MEMORY, BROKEN, SUSPECT), "bold red"),
+    INCONCLUSIVE: "yellow",
+    NOT_RUN: "dim",
+}
 _OVERALL = {PASSED: "not slower", FAILED: "**fails**", INCONCLUSIVE: "**inconclusive**, which is no pass"}
 #: Okabe and Ito's colours, which colour-blind readers can distinguish.
 _COLOURS = {"head": "#0072B2", "same": "#009E73", "planted": "#D55E00"}

@@ -20,7 +20,7 @@ from harness.bench.resampling import Launches
 from harness.errors import Unavailable
 from harness.gate.matching import name
 from harness.gate.statistics import abba
-from harness.gate.workers import Worker, WorkerFailed, workers
+from harness.gate.workers import SuspectTimes, Worker, WorkerFailed, workers
 
 QUESTION, SAME, PLANTED = KINDS = ("head", "same", "planted")
 #: For each of this many calls a planted block has one call more. Real calls test the whole measurement.
@@ -51,7 +51,8 @@ class Samples:
     """All samples of one benchmark. Times are seconds of one call.
 
     `quadruples[kind]` are (A, B, B, A) times, launch by launch; a planted B counts as one call. `memory` are peak bytes
-    of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason.
+    of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason, `suspect`
+    whether times were reported that cannot be.
     """
 
     benchmark: dict[str, Any]
@@ -59,6 +60,7 @@ class Samples:
     memory: tuple[int, int] | None = None
     problem: str = ""
     unavailable: bool = False
+    suspect: bool = False
 
     def launches(self, kind: str) -> Launches:
         """The pairs of a comparison."""
@@ -106,6 +108,10 @@ def _one_launch(
         for _ in range(plan.pairs):
             for kind in draw.sample(KINDS, len(KINDS)):
                 taken[kind].append(_quadruple((first, calls), sides[kind], calls, draw))
+        for worker in (first, second, last):
+            worker.hold_times(samples.benchmark["device"])
+    except SuspectTimes as error:
+        samples.problem, samples.suspect = str(error), True
     except (Unavailable, WorkerFailed) as error:  # base can
         samples.problem = f"base can be measured, but head cannot: {error}"
     else:

@@ -12,10 +12,11 @@ from harness.gate.matching import EXTRA, Fate
 from harness.gate.sampling import PLANTED, QUESTION, SAME, Samples
 from harness.gate.statistics import Estimate, Rule, alarms, estimate
 
-SLOWER, MORE_MEMORY, BROKEN, INCONCLUSIVE, FASTER, NOT_SLOWER, NOT_RUN = VERDICTS = (
+SLOWER, MORE_MEMORY, BROKEN, SUSPECT, INCONCLUSIVE, FASTER, NOT_SLOWER, NOT_RUN = VERDICTS = (
     "slower",
     "more-memory",
     "broken",
+    "suspect",
     "inconclusive",
     "faster",
     "not-slower",
@@ -67,7 +68,8 @@ def results(samples: Mapping[str, Samples], rerun: Mapping[str, Samples], rule: 
     found = []
     for key, s in samples.items():
         if s.problem:
-            found.append(Result(key, NOT_RUN if s.unavailable else BROKEN, s.problem))
+            verdict = NOT_RUN if s.unavailable else SUSPECT if s.suspect else BROKEN
+            found.append(Result(key, verdict, s.problem))
             continue
         own = {kind: of[key] for kind, of in by_kind.items()}
         verdict, reason = _judged(key, own, again.get(key), alarmed, confirmed, faster, s.memory)
@@ -114,7 +116,7 @@ def in_words(found: Estimate) -> str:
 def overall(found: Iterable[Result], fates: Iterable[Fate], wrong: Iterable[str] = ()) -> str:
     """The verdict of the run. `wrong` are sentences about other reasons to fail it."""
     verdicts = {result.verdict for result in found}
-    if verdicts & {SLOWER, MORE_MEMORY, BROKEN} or any(fate.fate != EXTRA for fate in fates) or any(wrong):
+    if verdicts & {SLOWER, MORE_MEMORY, BROKEN, SUSPECT} or any(fate.fate != EXTRA for fate in fates) or any(wrong):
         return FAILED
     # Without any measurement the run is not a pass either.
     return INCONCLUSIVE if INCONCLUSIVE in verdicts or not verdicts - {NOT_RUN} else PASSED

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,16 @@ from harness.errors import HarnessError, Unavailable
 _SCRIPT = Path(__file__).parent / "worker.py"
 #: The time limit of a request in seconds: the longest is a build of one operator.
 TIMEOUT = 900.0
+#: A request for a block takes up to this many times as long as the block, and this many seconds more.
+_FACTOR, _REQUEST = 1.5, 0.001
 
 
 class WorkerFailed(HarnessError):
     """A worker answered with an error, died or hung. The message has the tree, the request and the answer."""
+
+
+class SuspectTimes(WorkerFailed):
+    """The times that a worker reported cannot be those of its requests."""
 
 
 class Worker:
@@ -49,6 +57,8 @@ class Worker:
             )
         self._socket, self._channel = ours, ours.makefile("rw", encoding="utf-8")
         self._threads = threads
+        #: Of each block since the last `prepare`: the seconds that it reported, and those until its answer was here.
+        self._blocks: list[tuple[float, float]] = []
 
     def greet(self) -> None:
         """Wait until it has loaded torch and its tree. Raises WorkerFailed."""
@@ -56,6 +66,9 @@ class Worker:
 
     def ask(self, what: str, **fields: Any) -> Any:
         """The worker's answer."""
+        if what == "prepare":
+            self._blocks = []
+        began = time.perf_counter()
         try:
             self._channel.write(json.dumps({"do": what, **fields}) + "\n")
             self._channel.flush()
@@ -69,7 +82,25 @@ class Worker:
             raise Unavailable(answer["unavailable"])
         if "error" in answer:
             raise self._failed(what, answer["error"])
+        if what == "time":
+            self._blocks.append((float(answer["result"]), time.perf_counter() - began))
         return answer["result"]
+
+    def hold_times(self, device: str) -> None:
+        """Hold the times that were reported since `prepare` against this process's clock. Raises SuspectTimes.
+
+        On the CPU nearly all the time of a request is its block; on CUDA caches are overwritten in it, too.
+        """
+        for reported, waited in self._blocks:
+            if not 0 < reported <= waited:
+                raise SuspectTimes(f"the worker of {self.tree} reported {reported:.3g} s for {waited:.3g} s")
+        if device == "cpu" and self._blocks:
+            reported, waited = (statistics.median(column) for column in zip(*self._blocks, strict=True))
+            if waited > _FACTOR * reported + _REQUEST:
+                raise SuspectTimes(
+                    f"the worker of {self.tree} reported {reported:.3g} s for blocks after which it answered in "
+                    f"{waited:.3g} s"
+                )
 
     def _failed(self, what: str, why: str) -> WorkerFailed:
         self._said.seek(0)

@@ -50,3 +50,13 @@ def roofline(copies: Sequence[Sequence[float]], flops_per_second: float, bytes: 
     longer = [rate for size, rate in copies if size >= bytes] or [copies[-1][1]]
     by_memory, by_products = bytes / max(longer), flops / flops_per_second
     return (by_memory, "memory") if by_memory >= by_products else (by_products, "products")
+
+
+def floor(ceilings: Sequence[dict[str, Any]], bytes: int, flops: int) -> float:
+    """Seconds that no call can beat: `roofline`, at the best of several ceilings.
+
+    What a copy of a quarter of the bytes reaches counts too, because a part of the data may be in a nearer cache.
+    """
+    rates = [rate for ceiling in ceilings for size, rate in ceiling["copies"] if 4 * size >= bytes]
+    rates += [ceiling["copies"][-1][1] for ceiling in ceilings]
+    return max(bytes / float(max(rates)), flops / float(max(ceiling["flops_per_second"] for ceiling in ceilings)))

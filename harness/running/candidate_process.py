@@ -29,6 +29,19 @@ class Limits:
     memory: int = 8 * 2**30
 
 
+def started(source: str, limits: Limits, choice: str = "auto") -> RunnerProcess:
+    """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure."""
+    folder = sandbox.scratch(source)
+    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
+        shutil.copyfile(Path(executing.__path__[0]) / name, folder / "tmp" / copy)
+    command = sandbox.command([sys.executable, "-P", str(folder / "tmp" / "main.py")], folder, choice)
+    process = RunnerProcess(
+        command, folder, sandbox.environment(folder), limits.memory, signal_offset=command[0] == "bwrap"
+    )
+    process.ask({"do": "ready"}, seconds=START)
+    return process
+
+
 class CandidateProcess:
     """A candidate in a process of its own, which has imported torch and nothing of this project."""
 
@@ -40,7 +53,7 @@ class CandidateProcess:
         #: Why the candidate cannot be imported. It is not tried again: each try may take until the limit.
         self._broken = ""
         self._deadline = time.monotonic() + limits.seconds
-        self.function = RemoteFunction(self._asked, device)
+        self.function = RemoteFunction(self.ask, device)
 
     def begin(self) -> None:
         """A new cell begins: it has the whole time limit."""
@@ -70,25 +83,24 @@ class CandidateProcess:
             self._process.stop()
             self._process = None
 
-    def _asked(self, header: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+    def cpu_seconds(self) -> float:
+        """Processor time that the process and everything that it started have taken."""
+        return self._process.cpu_seconds() if self._process is not None else 0.0
+
+    def ask(self, header: Header, tensors: Tensors, *, seconds: float | None = None) -> tuple[Header, Tensors]:
+        """The reply of the process to a request, by default within what the cell has left. Raises RunnerFailure."""
         if self._process is None or not self._process.alive:
             try:
                 self.declared()
             except Broken as error:
                 raise RunnerFailure(f"could not be started again: {error}") from error
         assert self._process is not None
-        return self._process.ask(header, tensors, seconds=max(self._deadline - time.monotonic(), 0.01))
+        left = max(self._deadline - time.monotonic(), 0.01)
+        return self._process.ask(header, tensors, seconds=left if seconds is None else seconds)
 
     def _imported(self) -> dict[str, str]:
         self.stop()
-        folder = sandbox.scratch(self._candidate.text)
-        program = folder / "tmp" / "main.py"
-        shutil.copyfile(Path(executing.__path__[0]) / "runner.py", program)
-        command = sandbox.command([sys.executable, "-P", str(program)], folder, self._choice)
-        self._process = RunnerProcess(
-            command, folder, sandbox.environment(folder), self._limits.memory, signal_offset=command[0] == "bwrap"
-        )
-        self._process.ask({"do": "ready"}, seconds=START)
+        self._process = started(self._candidate.text, self._limits, self._choice)
         answer, _ = self._process.ask(
             {
                 "do": "import",

@@ -108,6 +108,16 @@ class RunnerProcess:
             raise self._failed("sent a reply that does not belong to the question")
         return answer, found
 
+    def cpu_seconds(self) -> float:
+        """Processor time that the process and everything that it started have taken. Its steps are about 0.01 s."""
+        total = 0.0
+        self._resident()  # learns of children
+        for process in self._known.values():
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+        return total
+
     @property
     def said(self) -> str:
         """The last lines that the process printed."""

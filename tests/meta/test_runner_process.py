@@ -127,3 +127,17 @@ def test_endless_output_is_not_kept(make: Make) -> None:
     time.sleep(0.2)
     assert len(process.said) < 100_000
     assert process.said.endswith("the last line")
+
+
+def test_processor_time_is_that_of_children_too(make: Make) -> None:
+    process = make(
+        "import subprocess\n"
+        "reply({'id': asked()['id']})\n"
+        "subprocess.Popen([sys.executable, '-c', 'while True: pass'])\n"
+        "asked(); time.sleep(60)"
+    )
+    process.ask({}, seconds=60)
+    before, deadline = process.cpu_seconds(), time.monotonic() + 30
+    while process.cpu_seconds() < before + 0.5 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert process.cpu_seconds() >= before + 0.5

@@ -15,8 +15,8 @@ from torch import Tensor
 import spec.contract
 from harness.bench import correctness, products, rounds
 from harness.bench.claims import MET, NOT_MEASURED, NOT_MET, Claim, MemoryClaim
-from harness.bench.measurement import WRONG, Settings, measure
-from harness.bench.record import groups, read, write
+from harness.bench.measurement import Settings, measure
+from harness.bench.record import WRONG, groups, read, write
 from harness.bench.tables import tutorial
 from harness.discovery import all_backends, operator
 from harness.errors import Failure, UsageError

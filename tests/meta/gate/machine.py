@@ -14,7 +14,7 @@ import pytest
 from harness.errors import Unavailable
 from harness.gate import sampling
 from harness.gate.sampling import Samples, SamplingPlan, sample
-from harness.gate.workers import WorkerFailed
+from harness.gate.workers import SuspectTimes, WorkerFailed
 
 BASE, HEAD = Path("base"), Path("head")
 BENCHMARK = {"operator": "lltm", "backend": "it", "device": "cpu", "dtype": "float32", "case": "tutorial"}
@@ -33,6 +33,7 @@ class Machine:
     noise: float = 0.01
     second: float = 0.0
     raises: dict[Path, Exception] = field(default_factory=dict)
+    suspect: frozenset[Path] = frozenset()
     started: int = 0
 
     def __post_init__(self) -> None:
@@ -47,6 +48,10 @@ class Machine:
 class _Worker:
     def __init__(self, machine: Machine, tree: Path, factor: float) -> None:
         self._machine, self._tree, self._factor = machine, tree, factor
+
+    def hold_times(self, device: str) -> None:
+        if self._tree in self._machine.suspect:
+            raise SuspectTimes("it reported 1 s for 2 s")
 
     def ask(self, what: str, **fields: Any) -> Any:
         machine = self._machine

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from harness.errors import Unavailable, UsageError
 from harness.gate.trees import commit_of, worktree
-from harness.gate.workers import WorkerFailed, workers
+from harness.gate.workers import SuspectTimes, WorkerFailed, workers
 
 
 @pytest.fixture
@@ -102,3 +103,21 @@ def test_workers_measure_each_its_own_tree(tmp_path: Path) -> None:
             base.ask("time", calls=1)
         with pytest.raises(WorkerFailed, match=f"the worker of {trees[1]} .*TypeError"):
             head.ask("prepare", benchmark={**benchmark, **way})
+
+
+PATCHED = "import time\nreal = time.perf_counter\ntime.perf_counter = lambda: {} * real()\n"
+
+
+@pytest.mark.parametrize(("times", "noticed"), [(None, False), (0.1, True), (2.0, True)])
+def test_a_worker_that_patches_its_clock_is_noticed(tmp_path: Path, times: float | None, noticed: bool) -> None:
+    tree = _tree(tmp_path / "head", "2")
+    if times is not None:
+        errors = tree / "harness" / "errors.py"
+        errors.write_text(f"{errors.read_text()}\n{PATCHED.format(times)}")
+    benchmark = {"operator": "double", "backend": "it", "device": "cpu", "dtype": "float32", "case": "usual"}
+    with workers([tree], threads=1) as (worker,):
+        worker.ask("prepare", benchmark={**benchmark, "phase": "forward", "clock": "wall"})
+        for _ in range(7):
+            worker.ask("time", calls=10000)
+        with pytest.raises(SuspectTimes, match=f"the worker of {tree} reported") if noticed else nullcontext():
+            worker.hold_times("cpu")

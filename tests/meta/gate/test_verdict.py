@@ -115,6 +115,13 @@ def test_a_head_that_cannot_be_measured_is_broken_and_a_machine_without_means_is
     assert verdict.overall([absent], []) == verdict.INCONCLUSIVE
 
 
+@pytest.mark.parametrize("tree", [BASE, HEAD])
+def test_times_that_cannot_be_fail_the_run(monkeypatch: pytest.MonkeyPatch, tree: Path) -> None:
+    found = _result(monkeypatch, Machine(suspect=frozenset({tree})))
+    assert (found.verdict, found.reason) == (verdict.SUSPECT, "it reported 1 s for 2 s")
+    assert verdict.overall([found], []) == verdict.FAILED
+
+
 def test_a_call_that_is_too_long_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _result(monkeypatch, Machine(seconds={BASE: 1.0, HEAD: 1.0}))
     assert found.verdict == verdict.NOT_RUN

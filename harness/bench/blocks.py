@@ -1,0 +1,186 @@
+"""Time blocks of calls whose inputs are rewritten before each block, by the clock of this process.
+
+Implementations that are timed beside a candidate are timed like it: the same code of `harness.executing.timing` makes
+the calls, here by a function call and there by a request to another process. So the ratio is one of implementations.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from backends.base import CUDA
+from harness.errors import Unavailable
+from harness.executing.timing import BACKWARD, FORWARD, Header, Tensors, Timing
+from harness.judging.scenario import Call, Scenario, realise
+from spec.contract import Case, Operator
+
+#: The most entries of a ring, and the most bytes of all of them. A block makes one call with each entry at most.
+_LENGTH, _BYTES = 256, {"cpu": 2**25, CUDA: 2**28}
+#: A time that is not positive, because the block was as fast as one without calls, counts as this many seconds.
+LEAST = 1e-9
+
+#: Answers a request as `Timing.answer` does.
+Ask = Callable[[Header, Tensors], tuple[Header, Tensors]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One block: how the values of each position move, which entries each call gets, which results are copied."""
+
+    shifts: list[int]
+    orders: list[list[int]]
+    copied: list[int]
+
+
+class Ring:
+    """Inputs and cotangents of a case, with ordinary values from a seed that nobody knows."""
+
+    def __init__(self, operator: Operator, case: Case, dtype: torch.dtype, device: str, threads: int | None) -> None:
+        self.operator, self.case, self.device, self.threads = operator, case, device, threads
+        self.draw = random.SystemRandom()
+        first = self._realised(dtype)
+        size = sum(tensor.numel() * tensor.itemsize for tensor in first.tensors)
+        self.length = max(1, min(_LENGTH, _BYTES[device] // max(size, 1)))
+        calls = [first, *(self._realised(dtype) for _ in range(1, self.length))]
+        self.sent = [torch.stack(position) for position in zip(*(call.tensors for call in calls), strict=True)]
+
+    def _realised(self, dtype: torch.dtype) -> Call:
+        return realise(self.operator, Scenario.of(self.case, seed=self.draw.getrandbits(48)), dtype)
+
+    @cached_property
+    def own(self) -> Ask:
+        """Requests to this process, which has a copy of the ring."""
+        ask = asking(None)
+        self.give(ask, FORWARD)
+        return ask
+
+    @property
+    def inputs(self) -> int:
+        """How many positions are inputs; the others are cotangents."""
+        return len(self.operator.inputs)
+
+    def pairs(self) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+        """(inputs, cotangents) of each entry, as they were first drawn."""
+        entries = [tuple(tensor.to(self.device) for tensor in call) for call in zip(*self.sent, strict=True)]
+        return [(entry[: self.inputs], entry[self.inputs :]) for entry in entries]
+
+    def give(self, ask: Ask, phase: str, with_values: bool = True) -> None:
+        """Send the ring, or only what a block without calls needs of it."""
+        header = {
+            "do": "ring",
+            "phase": phase,
+            "arguments": self._arguments(),
+            "inputs": self.inputs,
+            "threads": self.threads or torch.get_num_threads(),
+            "device": self.device,
+        }
+        ask(header, {str(place): tensor for place, tensor in enumerate(self.sent)} if with_values else {})
+
+    def _arguments(self) -> list[Any]:
+        """For each argument of a call the number of the tensor, or a list of the plain value."""
+        tensors = [position[0] for position in self.sent[: self.inputs]]
+        seen: list[Any] = []
+
+        def probe(*arguments: Any) -> tuple[Tensor, ...]:
+            seen.extend(arguments)
+            return self.operator.forward(*tensors)
+
+        self.operator.bound(probe)(*tensors)
+        places = {id(tensor): place for place, tensor in enumerate(tensors)}
+        if any(isinstance(argument, Tensor) and id(argument) not in places for argument in seen):
+            raise Unavailable(f"{self.operator.title} passes tensors of its own making, so its calls cannot be timed")
+        return [places[id(argument)] if isinstance(argument, Tensor) else [argument] for argument in seen]
+
+    def plan(self, calls: int) -> Plan:
+        """A block of that many calls, at most `length`."""
+        shifts = [self.draw.randrange(max(position.numel(), 1)) for position in self.sent]
+        orders = [self.draw.sample(range(self.length), calls) for _ in self.sent]
+        return Plan(shifts, orders, self.draw.sample(range(calls), min(2, calls)))
+
+    def call(self, plan: Plan, number: int) -> Call:
+        """The inputs and cotangents of one call of a block, found without rewriting the other entries."""
+        tensors = []
+        for sent, shift, order in zip(self.sent, plan.shifts, plan.orders, strict=True):
+            size = sent[0].numel()
+            places = (torch.arange(size) + (order[number] * size - shift)) % max(sent.numel(), 1)
+            tensors.append(sent.view(-1)[places].view(sent.shape[1:]))
+        return Call(tuple(tensors[: self.inputs]), tuple(tensors[self.inputs :]))
+
+    def refresh(self, ask: Ask, plan: Plan, phase: str) -> float:
+        """Rewrite all entries, and make the forwards of a backward; the seconds that it took."""
+        graphs = plan.orders[: self.inputs] if phase == BACKWARD else []
+        return _seconds(ask, {"do": "refresh", "shifts": plan.shifts, "graphs": graphs})
+
+    def block(self, ask: Ask, plan: Plan, phase: str) -> float:
+        """Make the calls; the seconds that it took."""
+        chosen = {FORWARD: slice(self.inputs), BACKWARD: slice(self.inputs, None)}.get(phase, slice(None))
+        return _seconds(ask, {"do": "time", "orders": plan.orders[chosen], "copied": plan.copied})
+
+
+def _seconds(ask: Ask, header: Header) -> float:
+    began = time.perf_counter()
+    ask(header, {})
+    return time.perf_counter() - began
+
+
+class BlockTimer:
+    """Times one phase of one implementation. `empty` answers as `ask` does, and makes no calls."""
+
+    def __init__(self, ring: Ring, phase: str, ask: Ask, empty: Ask) -> None:
+        self.ring, self.phase, self.ask, self.empty = ring, phase, ask, empty
+        #: Calls of a block.
+        self.calls = 1
+
+    def begin(self, seconds: float, longest: float) -> None:
+        """Send the ring, and set the number of calls so that a block takes about so long; this warms up, too.
+
+        Raises Unavailable if a call takes longer than `longest` seconds.
+        """
+        self.ring.give(self.ask, self.phase)
+        self.ring.give(self.empty, self.phase, with_values=False)
+        self.calls = 1
+        self.seconds()
+        if (took := self.seconds()) > longest:
+            raise too_slow(took, longest)
+        while (took := self.seconds()) * self.calls < seconds / 4 and self.calls < self.ring.length:
+            self.calls = min(2 * self.calls, self.ring.length)
+        self.calls = max(1, min(ceil(seconds / took), self.ring.length))
+
+    def seconds(self) -> float:
+        """Seconds of one call: those of a block less those of a block without calls, in an order that is drawn."""
+        plan = self.ring.plan(self.calls)
+        self.ring.refresh(self.ask, plan, self.phase)
+        empty = self._empty(plan) if (first := self.ring.draw.random() < 0.5) else 0.0
+        took = self.block(plan)
+        return max(took - (empty if first else self._empty(plan)), LEAST) / self.calls
+
+    def sample(self) -> float:
+        """One sample of a round."""
+        return self.seconds()
+
+    def block(self, plan: Plan) -> float:
+        """Make the calls of a block; the seconds that it took."""
+        return self.ring.block(self.ask, plan, self.phase)
+
+    def _empty(self, plan: Plan) -> float:
+        return self.ring.block(self.empty, plan, self.phase)
+
+
+def too_slow(took: float, longest: float) -> Unavailable:
+    """The reason why something is not timed."""
+    return Unavailable(f"a call took {took:.3g} s, and may take {longest:g} s: raise --longest to have it")
+
+
+def asking(function: Callable[..., Any] | None) -> Ask:
+    """Requests to this process. Without a function, blocks make no calls."""
+    timing = Timing()
+    return lambda header, tensors: timing.answer(function, header, tensors)
