@@ -19,7 +19,7 @@ import pytest
 from harness.discovery import Candidate, FoundBackend
 from harness.errors import UsageError
 from harness.pytest_plugin import names
-from harness.report.cell import FAIL, NO_EVIDENCE, Cell
+from harness.report.cell import CUT_OFF, FAIL, NO_EVIDENCE, Cell
 from harness.report.report import Report, jsonable, one_each, refuse_other_files
 from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, sources
 from harness.running import environment, suite
@@ -102,16 +102,18 @@ class Record:
         _make_room(path, keep=found is not None)
         record = cls(path, plan)
         if found is not None:
-            record.cells = list(found.cells)
-            record.asked = {names.of_cell(cell) for cell in found.cells}
-            record.done = frozenset(record.asked)
-            record._judged = set(record.asked)
+            record.cells = [cell for cell in found.cells if CUT_OFF not in cell.figures]
+            record.done = frozenset(map(names.of_cell, record.cells))
+            record.asked, record._judged = set(record.done), set(record.done)
         return record
 
-    def add(self, name: str, cells: Sequence[Cell]) -> None:
-        """The cells of the test of that name; the file is written if the last write is long enough ago."""
+    def add(self, cells: Sequence[Cell]) -> None:
+        """The cells of a test; the file is written if the last write is long enough ago.
+
+        Only their own names count as judged: a test whose cell is about something else has left its question open.
+        """
         self.cells += cells
-        self._judged.add(name)
+        self._judged.update(map(names.of_cell, cells))
         if time.monotonic() >= self._next:
             self.save()
 
@@ -125,7 +127,9 @@ class Record:
 
     def end(self, interrupted: bool) -> Report:
         """The report of the whole run, written. Raises OSError."""
-        report = self._report(environment.describe(), finished=not interrupted and self.asked <= self._judged)
+        cut_off = {names.of_cell(cell) for cell in self.cells if CUT_OFF in cell.figures}
+        finished = not interrupted and self.asked <= self._judged - cut_off
+        report = self._report(environment.describe(), finished)
         report.write(self.path)
         return report
 

@@ -29,7 +29,7 @@ from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import gpu_turns, names, progress, workers
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import jsonable
 from harness.report.shards import Shard
 from harness.running import sandbox, selection_options, suite_files
@@ -261,11 +261,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
     found = _asked_of(metafunc.config, property)
     groups = [_LARGE] * len(found) if property is not None and property.large else _groups(found)
+    limit = _without_pytests_limit(metafunc.config)
     parameters = [
-        pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
+        pytest.param(slot, id=slot.id, marks=[pytest.mark.xdist_group(group), *limit])
         for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
+
+
+def _without_pytests_limit(config: pytest.Config) -> list[pytest.MarkDecorator]:
+    """`--time-limit` is the limit of an isolated cell: pytest's usual one, in its ini file, must not end it earlier."""
+    is_asked_for = config.getoption("timeout", None) is not None or not config.pluginmanager.hasplugin("timeout")
+    return [] if _ISOLATION not in config.stash or is_asked_for else [pytest.mark.timeout(0)]
 
 
 def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
@@ -317,7 +324,9 @@ class Judge:
             cell = self._judged(property)
         except pytest.fail.Exception as error:  # pytest-timeout ends a test so
             why = f"{property.name} did not finish in time: it hangs, or this machine is too slow for it: {error}"
-            cell = self._slot.cell(property.name, NO_EVIDENCE, why)
+            cell = replace(self._slot.cell(property.name, NO_EVIDENCE, why), figures={CUT_OFF: str(error)})
+            if _ISOLATION in self._request.config.stash:
+                self._request.config.stash[_ISOLATION].stop()  # its processes still work at this cell
         except Exception as error:
             why = f"the harness itself failed; this is not an error of the candidate: {one_line(error)}"
             self._record(self._slot.cell(property.name, NO_EVIDENCE, why))

@@ -76,7 +76,7 @@ class Recorder:
         else:
             return
         if cells:
-            self.record.add(name, cells)
+            self.record.add(cells)
 
     def _of_a_crash(self, name: str) -> list[Cell]:
         test, slot_id = names.parts(name)

@@ -28,6 +28,7 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     processors; the merged report then names all of them.
     Raises UsageError for reports that cannot be merged or that contradict each other.
     """
+    named = [(name, _counted(report)) for name, report in named]
     for (first, one), (second, other) in combinations(named, 2):
         _require_compatible(first, one, second, other, any_cpu)
         _require_agreement(first, one, second, other)
@@ -39,6 +40,13 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     cells = one_each(cell for report in reports for cell in report.cells)
     strictest = max((report.required for report in reports), key=LEVELS.index)
     return Report(_environment(reports), complete, cells, plan, reports[0].suite, strictest)
+
+
+def _counted(report: Report) -> Report:
+    """The report, which does not call itself complete if it has fewer cells than its run was asked for."""
+    if report.plan is None or len(report.cells) >= report.plan.asked:
+        return report
+    return replace(report, complete=False, plan=replace(report.plan, finished=()))
 
 
 def _sharded(named: Sequence[Named]) -> bool:

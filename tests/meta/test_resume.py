@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.pytest_plugin import partial_report as record_module
 from harness.pytest_plugin.names import of_cell as name_of
 from harness.pytest_plugin.partial_report import Record
-from harness.report.cell import FAIL
+from harness.report.cell import CUT_OFF, FAIL, NO_EVIDENCE
 from harness.report.report import Report
 from harness.report.shards import RunPlan
 from tests.meta.conftest import ROOT, Run, environment
@@ -100,7 +100,7 @@ def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: sig
     [
         (replace(HALF, plan=None), "has no plan"),
         (replace(HALF, plan=replace(PLAN, shards=2)), "is shard 1 of 2, but this run is no shard: give it the same"),
-        (replace(HALF, complete=True, plan=replace(PLAN, finished=(1,))), "lacks nothing"),
+        (replace(HALF, complete=True, plan=replace(PLAN, finished=(1,), asked=1)), "lacks nothing"),
         (replace(HALF, plan=replace(PLAN, sources="other")), "of another state of the suite"),
         (replace(HALF, plan=replace(PLAN, digest="other")), "of another selection"),
         (replace(HALF, environment={**MACHINE, "torch": "2.0"}), "torch was '2.0' and is '2.13'"),
@@ -132,22 +132,47 @@ def test_the_file_is_a_partial_report_from_the_first_cell_on(tmp_path: Path) -> 
     cells = [cell(), cell(FAIL, property="layouts"), cell(property="gradcheck")]
     record.asked = {name_of(each) for each in cells}
     for number, each in enumerate(cells[:2], 1):
-        record.add(name_of(each), [each])
+        record.add([each])
         record.save()
         found = Report.read(path)
         assert not found.complete
         assert len(found.cells) == number
         assert found.why_partial() == f"the run did not finish ({number} of 3 cells)"
     assert not record.end(interrupted=False).complete, "a cell is missing although nobody interrupted the run"
-    record.add(name_of(cells[2]), [cells[2]])
+    record.add([cells[2]])
     assert not record.end(interrupted=True).complete
     assert record.end(interrupted=False).complete
     assert Report.read(path).plan == replace(PLAN, asked=3, finished=(1,))
 
 
+def test_a_test_that_answers_another_question_leaves_its_own_open(tmp_path: Path) -> None:
+    record = Record.begin(tmp_path / "report.json", PLAN, None)
+    record.asked = {name_of(cell()), name_of(cell(property="layouts"))}
+    for answer in (cell(), cell()):
+        record.add([answer])
+    report = record.end(interrupted=False)
+    assert not report.complete
+    assert report.why_partial() == "the run did not finish (1 of 2 cells)"
+
+
+def test_a_cell_that_was_cut_off_is_judged_again(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    record = Record.begin(path, PLAN, None)
+    cut_off = cell(NO_EVIDENCE, property="layouts", figures={CUT_OFF: "Timeout >6.0s"})
+    record.asked = {name_of(cell()), name_of(cut_off)}
+    record.add([cell()])
+    record.add([cut_off])
+    assert not record.end(interrupted=False).complete, "a limit that is not the suite's ended the second"
+    again = Record.begin(path, PLAN, path)
+    assert again.done == {name_of(cell())}
+    again.asked.add(name_of(cut_off))
+    again.add([cell(property="layouts")])
+    assert again.end(interrupted=False).complete
+
+
 def test_a_shard_never_calls_itself_complete(tmp_path: Path) -> None:
     record = Record.begin(tmp_path / "report.json", replace(PLAN, shards=3, begun=(2,)), None)
-    record.add(name_of(cell()), [cell()])
+    record.add([cell()])
     report = record.end(interrupted=False)
     assert not report.complete
     assert report.plan is not None
@@ -194,7 +219,7 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(Report, "write", full)
-        record.add(name_of(cell()), [cell()])
+        record.add([cell()])
         with pytest.raises(OSError, match="No space left"):
             record.end(interrupted=False)
     assert record.end(interrupted=False).complete

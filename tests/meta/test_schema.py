@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from harness.errors import UsageError
 from harness.report import schema
 from harness.report.cell import FAIL, PASS, VERDICTS, Cell
 from harness.report.report import SCHEMA, Report
+from harness.report.shards import RunPlan
 from harness.report.upgrade import upgraded
 from harness.running import environment, suite
 from tests.meta.reports import CPU, MACHINE, RESULTS, SUITE, attacking, cell, in_forms, of, one_of_each
@@ -132,6 +133,22 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, 
         inner[last] = value
     (problem,) = schema.problems(document)
     assert problem.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("figures", "asked", "says"),
+    [
+        ({}, 37, "plan.finished has every part, but of 37 cells there are 1"),
+        ({"cut off": "Timeout"}, 1, "plan.finished has every part, but cells[0] was cut off"),
+    ],
+    ids=["fewer", "cut-off"],
+)
+def test_what_lacks_cells_is_not_complete(tmp_path: Path, figures: dict[str, Any], asked: int, says: str) -> None:
+    plan = RunPlan("asked", "files", finished=(1,), asked=asked)
+    document = record(tmp_path, replace(of(cell(figures=figures)), plan=plan))
+    assert schema.problems(document) == [says]
+    with pytest.raises(UsageError, match=re.escape(says)):
+        Report.read(tmp_path / "written.json")
 
 
 def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:
