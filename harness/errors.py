@@ -1,9 +1,9 @@
 """The errors of a run, in the order in which a run can meet them.
 
 A run reads its options (`UsageError`, `UnknownName`). It finds operators and backends (`Broken` if one does not
-import). It builds and loads compiled code (`Unavailable` if this machine lacks the means, `Broken` if the compiler or
-the loader fails). It judges (`Failure` if an implementation breaks the contract). The first two end the run with one
-sentence; the others become a cell of the report, and the run goes on.
+import). It builds and loads compiled code (`Unavailable` if this machine lacks the means, `CannotBuild` if it fails
+meanwhile, `Broken` if the compiler or the loader fails). It judges (`Failure` if an implementation breaks the
+contract). The first two end the run with one sentence; the others become a cell of the report, and the run goes on.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ class UnknownName(UsageError):
 
 class Unavailable(HarnessError):
     """The code may be fine, but this machine cannot run it: no CUDA device, no compiler. Verdict `not-run`."""
+
+
+class CannotBuild(Unavailable):
+    """The code may be fine, but the machine failed while it was built: a full disk, a compiler that was killed.
+
+    Verdict `no-evidence`, because the next try may succeed.
+    """
 
 
 class Absent(Unavailable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,9 @@ def main(arguments: Sequence[str]) -> int:
     where = ["--rootdir", str(Path.cwd()), "-p", "no:cacheprovider"]
     if not any(option.startswith(_ONE_PROCESS) for option in arguments):
         own += ["-n", "auto", "--dist", "loadgroup"]
-    # A separate process: pytest must be loaded before the modules whose assertions it rewrites.
-    return subprocess.call(
-        [sys.executable, "-m", "pytest", *own, *where, str(_SUITE / "test_properties.py"), *arguments]
-    )
+    command = [sys.executable, "-m", "pytest", *own, *where, str(_SUITE / "test_properties.py"), *arguments]
+    # pytest must be loaded before the modules whose assertions it rewrites. It takes the place of this process, so that
+    # a signal to this process is one to pytest.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, command)

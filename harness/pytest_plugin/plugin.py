@@ -21,6 +21,7 @@ import torch
 from backends.base import CUDA
 from harness.discovery import Candidate
 from harness.errors import HarnessError, Unavailable
+from harness.executing.runner import end_with_parent
 from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
@@ -117,6 +118,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _HARMLESS:
         config.addinivalue_line("filterwarnings", f"ignore:{line}")
     is_worker = hasattr(config, "workerinput")
+    if is_worker:
+        end_with_parent()
     given = config.getoption("examples_seed")
     seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
     config.stash[_EXAMPLES] = Examples(config.getoption("examples"), seed)

@@ -85,7 +85,11 @@ class Recorder:
         return [] if slot is None else [slot.cell(names.property_of(test), FAIL, why)]
 
     def pytest_keyboard_interrupt(self) -> None:
+        """Save what there is, before anything else can go wrong."""
         self._interrupted = True
+        _ignore_endings()
+        if "_begun" in vars(self):
+            self.record.save()
 
     def pytest_internalerror(self) -> None:
         self._interrupted = True
@@ -129,15 +133,24 @@ def _end_like_an_interrupt(config: pytest.Config) -> None:
     """Write the report before a signal ends the run, as on Ctrl-C. A signal that is ignored stays ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        _ignore_endings()
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     if threading.current_thread() is not threading.main_thread():
         return
-    for number in _ENDINGS:
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, *_ENDINGS):
+        before = signal.getsignal(number)
+        config.add_cleanup(partial(_restore, number, before))
+        if before in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
-            config.add_cleanup(partial(_restore, number))
 
 
-def _restore(number: signal.Signals) -> None:
-    signal.signal(number, signal.SIG_DFL)
+def _restore(number: signal.Signals, handler: Any) -> None:
+    signal.signal(number, handler)
+
+
+def _ignore_endings() -> None:
+    """A second signal must not end what the first one began: the report is written, and the workers are ended."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, *_ENDINGS):
+            signal.signal(number, signal.SIG_IGN)
