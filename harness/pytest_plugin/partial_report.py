@@ -19,6 +19,7 @@ import pytest
 from harness.discovery import Candidate, FoundBackend
 from harness.errors import UsageError
 from harness.pytest_plugin import names
+from harness.pytest_plugin.report_lock import ReportLock
 from harness.report.cell import CUT_OFF, FAIL, NO_EVIDENCE, Cell
 from harness.report.report import Report, jsonable, one_each, refuse_other_files
 from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, sources
@@ -87,6 +88,8 @@ class Record:
     sandbox: str | None = None
     asked: set[str] = field(default_factory=set)
     done: frozenset[str] = frozenset()
+    #: Held until the report is whole.
+    lock: ReportLock | None = None
     _judged: set[str] = field(default_factory=set)
     _environment: dict[str, Any] | None = None
     _next: float = 0.0
@@ -95,12 +98,14 @@ class Record:
     def begin(cls, path: Path, plan: RunPlan, earlier: Path | None) -> Record:
         """Continue the earlier report, if there is one; otherwise remove the old file for a new report.
 
-        Raises UsageError if `path` holds something other than a report or cannot be written to, and if the
-        earlier report is malformed, complete, or of another machine, suite or selection. Then nothing is changed.
+        Raises UsageError if `path` holds something other than a report, cannot be written to, or is being written by
+        another run, and if the earlier report is malformed, complete, or of another machine, suite or selection. Then
+        nothing is changed.
         """
         found = None if earlier is None else _resumed(earlier, plan)
-        _make_room(path, keep=found is not None)
-        record = cls(path, plan)
+        lock = ReportLock(path)
+        _make_room(path, lock, keep=found is not None)
+        record = cls(path, plan, lock=lock)
         if found is not None:
             record.cells = [cell for cell in found.cells if CUT_OFF not in cell.figures]
             record.done = frozenset(map(names.of_cell, record.cells))
@@ -131,7 +136,13 @@ class Record:
         finished = not interrupted and self.asked <= self._judged - cut_off
         report = self._report(environment.describe(), finished)
         report.write(self.path)
+        self.close()
         return report
+
+    def close(self) -> None:
+        """Let other runs write this report."""
+        if self.lock is not None:
+            self.lock.release()
 
     @property
     def bad_before(self) -> bool:
@@ -147,11 +158,12 @@ class Record:
         return Report(facts, not plan.missing, one_each([*self.cells, *self.known]), plan, suite.describe())
 
 
-def _make_room(path: Path, keep: bool) -> None:
+def _make_room(path: Path, lock: ReportLock, keep: bool) -> None:
     """Remove the report of an earlier run: if this run dies, nobody must take it for this run's. Nothing else goes."""
     try:
         refuse_other_files("--report", path)
         path.parent.mkdir(parents=True, exist_ok=True)
+        lock.take()
         if not keep:
             path.unlink(missing_ok=True)
         path.with_name(f".{path.name}.writable").touch()

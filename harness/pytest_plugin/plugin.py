@@ -176,6 +176,7 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
     try:
         plan = plan_of(config, selection, found)
         record = Record.begin(path, plan, Path(earlier) if earlier else None)
+        config.add_cleanup(record.close)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     if selection.candidates:

@@ -18,9 +18,10 @@ import torch
 
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
 from harness.building import build
-from harness.errors import Broken, CannotBuild, Unavailable
+from harness.errors import Broken, CannotBuild, Unavailable, UsageError
 from harness.properties import all_properties
 from harness.report.cell import NO_EVIDENCE
+from harness.running import sandbox
 from harness.running.selection import Selection, slots
 from tests.meta.conftest import ROOT, FakeCompiler, environment
 
@@ -169,6 +170,8 @@ def test_a_cache_that_cannot_be_written_to_is_told(
     )
     with pytest.raises(CannotBuild, match=says):
         build.build(operator, CPU)
+    with pytest.raises(UsageError, match="the scratch folder .* cannot be written to: Not a directory; set LLTM"):
+        sandbox.scratch("lltm=k.py:f")
 
 
 @pytest.mark.usefixtures("fake_compiler")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -185,6 +186,35 @@ def test_what_an_earlier_run_found_wrong_stays_wrong(tmp_path: Path) -> None:
     record = Record.begin(path, PLAN, path)
     assert record.bad_before
     assert record.done == {"test_sizes[lltm-mine-cpu-float32]"}
+
+
+_HOLDER = """
+import sys, time
+from pathlib import Path
+from harness.pytest_plugin.partial_report import Record
+from harness.report.shards import RunPlan
+record = Record.begin(Path(sys.argv[1]), RunPlan("asked", "files"), None)
+print("begun", flush=True)
+time.sleep(300)
+"""
+
+
+def test_two_runs_do_not_write_one_report(tmp_path: Path, conformance: Run) -> None:
+    path = tmp_path / "report.json"
+    command = [sys.executable, "-c", _HOLDER, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "begun\n"
+        second = conformance("sizes", "--backend=python-autograd", "--operator=mlp", f"--report={path}")
+        first.kill()
+    assert second.returncode == pytest.ExitCode.USAGE_ERROR
+    says = rf"--report {path} is being written by another run \(process {first.pid} on .*\): wait .* --report"
+    assert re.search(says, second.stdout + second.stderr)
+    assert (tmp_path / ".report.json.lock").exists(), "it was killed"
+    record = Record.begin(path, PLAN, None)  # and is in nobody's way
+    record.add([cell()])
+    record.end(interrupted=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
 
 
 @pytest.mark.parametrize(
