@@ -170,7 +170,7 @@ def test_a_cache_that_cannot_be_written_to_is_told(
     )
     with pytest.raises(CannotBuild, match=says):
         build.build(operator, CPU)
-    with pytest.raises(UsageError, match="the scratch folder .* cannot be written to: Not a directory; set LLTM"):
+    with pytest.raises(UsageError, match=r"the scratch folder .* cannot be written to: Not a directory; set LLTM"):
         sandbox.scratch("lltm=k.py:f")
 
 

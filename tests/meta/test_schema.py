@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator
 from harness.__main__ import main
 from harness.bench import record as bench
 from harness.errors import UsageError
-from harness.report import schema
+from harness.report import report as report_module
+from harness.report import schema, strict_json
 from harness.report.cell import FAIL, PASS, VERDICTS, Cell
 from harness.report.report import SCHEMA, Report
 from harness.report.shards import RunPlan
@@ -149,6 +150,17 @@ def test_what_lacks_cells_is_not_complete(tmp_path: Path, figures: dict[str, Any
     assert schema.problems(document) == [says]
     with pytest.raises(UsageError, match=re.escape(says)):
         Report.read(tmp_path / "written.json")
+
+
+def test_a_report_that_would_take_minutes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.json"
+    of(cell(), cell(property="layouts")).write(path)
+    monkeypatch.setattr(report_module, "MOST_CELLS", 1)
+    with pytest.raises(UsageError, match="has 2 cells, but should have at most 1: give a report of fewer"):
+        Report.read(path)
+    monkeypatch.setattr(strict_json, "MOST_BYTES", 100)
+    with pytest.raises(UsageError, match="has 0 MB, but should have at most 0 MB: give a report of fewer"):
+        Report.read(path)
 
 
 def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:
