@@ -51,7 +51,8 @@ class Samples:
     """All samples of one benchmark. Times are seconds of one call.
 
     `quadruples[kind]` are (A, B, B, A) times, launch by launch; a planted B counts as one call. `memory` are peak bytes
-    of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason.
+    of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason, `of_base`
+    whether base is.
     """
 
     benchmark: dict[str, Any]
@@ -59,6 +60,7 @@ class Samples:
     memory: tuple[int, int] | None = None
     problem: str = ""
     unavailable: bool = False
+    of_base: bool = False
 
     def launches(self, kind: str) -> Launches:
         """The pairs of a comparison."""
@@ -90,7 +92,7 @@ def _one_launch(
         samples.problem, samples.unavailable = str(error), True
         return
     except WorkerFailed as error:
-        samples.problem = f"base cannot be measured: {error}"
+        samples.problem, samples.of_base = f"base cannot be measured: {error}", True
         return
     try:
         for worker in (second, last):
