@@ -63,8 +63,7 @@ def hide_broken_backends() -> list[Broken]:
     """Let this tree find only the backends that can be imported; the others, which must not stop them."""
     broken: list[Broken] = []
     listed, lost = pkgutil.iter_modules, set()
-    package = importlib.util.find_spec("backends")
-    for info in listed(package.submodule_search_locations if package else ()):
+    for info in listed([str(Path(str(discovery.__file__)).parents[1] / "backends")]):
         if info.ispkg and not info.name.startswith("_"):
             try:
                 importlib.import_module(f"backends.{info.name}")
