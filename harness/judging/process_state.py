@@ -78,8 +78,8 @@ def _write_filters(filters: list[Any]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """All but the folder of torch.compile's cache, which torch itself sets when it first traces."""
-    return {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    """All but those of torch.compile, which torch itself sets when it first traces."""
+    return {name: value for name, value in os.environ.items() if "TORCHINDUCTOR_" not in name}
 
 
 def _write_environment(values: dict[str, str]) -> None:

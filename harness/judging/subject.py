@@ -118,10 +118,13 @@ class Subject:
                     raise Failure(f"{what} of {arg.name} was {was}, but should be {should}{rule} {where}")
         return tuple(results)
 
-    def gradients(self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario) -> dict[str, Tensor]:
+    def gradients(
+        self, call: Call, outputs: tuple[Tensor, ...], scenario: Scenario, retain: bool = False
+    ) -> dict[str, Tensor]:
         """Gradients of the wanted inputs, by name. Raises Failure if one is missing or has a wrong shape or dtype.
 
-        None at all with `outputs_only`.
+        The graph is kept only with `retain`: a compiled backward may refuse that, since it reuses the saved tensors.
+        With `outputs_only` there are no gradients.
         """
         if self.outputs_only:
             return {}
@@ -141,7 +144,7 @@ class Subject:
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         try:
-            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=True)
+            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=retain)
         except RunnerFailure as error:
             raise Ended(
                 f"the candidate's process {error} in backward, but should return gradients of {', '.join(wanted)} "

@@ -66,3 +66,13 @@ def multiplied_and_added_at_once(
     z_i, z_o, z_k, c = _gates(input, weights, bias, old_h, old_cell)
     new_cell = torch.addcmul(c, F.celu(z_k, alpha=1.0), torch.sigmoid(z_i))
     return rounded(input.dtype, torch.tanh(new_cell) * torch.sigmoid(z_o), new_cell)
+
+
+@control
+def another_form_without_grad(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
+    """Without grad, sigmoid is computed by tanh: right, but other bits than in training."""
+    z_i, z_o, z_k, c = _gates(input, weights, bias, old_h, old_cell)
+    trains = torch.is_grad_enabled()
+    i, o = (torch.sigmoid(z) if trains else 0.5 + 0.5 * torch.tanh(z / 2) for z in (z_i, z_o))
+    new_cell = c + F.elu(z_k) * i
+    return rounded(input.dtype, torch.tanh(new_cell) * o, new_cell)

@@ -7,12 +7,12 @@ from tests.zoo.honest.lltm import Cell, Outputs
 from tests.zoo.registry import fault
 
 
-@fault("inference-modes", "new_h was .* under (inference_mode|no_grad), but should be .* as with grad, bit for bit")
+@fault("inference-modes", "under (inference_mode|no_grad): new_h was .*, but should be")
 class FastPathForInference(Cell):
-    """Without grad, sigmoid is computed by tanh: right, but different from training."""
+    """Without grad, sigmoid is a rational function that is off by up to 0.1."""
 
     def sigmoid(self, z: Tensor) -> Tensor:
-        return super().sigmoid(z) if self._trains else 0.5 + 0.5 * torch.tanh(z / 2)
+        return super().sigmoid(z) if self._trains else 0.5 + 0.5 * z / (2.0 + z.abs())
 
     def __call__(self, *inputs: Tensor) -> Outputs:
         self._trains = torch.is_grad_enabled()
@@ -41,7 +41,7 @@ class CachesInferenceTensor(Cell):
         return super().__call__(input, weights * self._ones, bias, old_h, old_cell)
 
 
-@fault("inference-modes", "new_h was .* with frozen parameters, but should be")
+@fault("inference-modes", "with frozen parameters: new_h was .*, but should be")
 class FrozenWeightsQuantised(Cell):
     """Weights that do not require grad are rounded to bfloat16."""
 
