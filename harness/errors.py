@@ -21,12 +21,27 @@ class UsageError(HarnessError):
     """An option that cannot be read. The message names the option, what it was and what it should be."""
 
 
+#: What others call it.
+_ALIASES = {
+    "gpu": "cuda",
+    "half": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "float": "float32",
+    "fp32": "float32",
+    "double": "float64",
+    "fp64": "float64",
+}
+
+
 class UnknownName(UsageError):
-    """A name that is not known; the message suggests a similar one."""
+    """A name that is not known; the message suggests a similar one, or what others call so."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        near = [_ALIASES.get(name.lower(), "")]
+        if near[0] not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
 

@@ -40,6 +40,7 @@ from backends.base import (
     PythonFunction,
 )
 from harness.building import ahead
+from harness.building.cache import cache_root
 from harness.errors import Broken, CannotBuild, Unavailable
 
 #: Seconds that one build may take, and that a second builder waits for the first.
@@ -54,25 +55,6 @@ _DISK_IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 _WAS_KILLED = re.compile(r"Killed signal|error: Killed|command: Killed|died due to signal 9|\[code=1(37|43)\]")
 _NO_MEMORY = re.compile(r"virtual memory exhausted|Cannot allocate memory|out of memory allocating")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer")
-
-
-def cache_root() -> Path:
-    """The folder of builds: `$LLTM_CONFORMANCE_CACHE`, else the user's cache folder.
-
-    A user without a home folder, as in some containers, has one among the temporary files. Raises Unavailable if that
-    belongs to somebody else.
-    """
-    chosen = os.environ.get("LLTM_CONFORMANCE_CACHE")
-    if chosen:
-        return Path(chosen)
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lltm-conformance"
-    except RuntimeError:  # neither HOME nor an entry in the table of users
-        folder = Path(tempfile.gettempdir()) / f"lltm-conformance-{os.getuid()}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.lstat().st_uid != os.getuid():
-            raise Unavailable(f"{folder} belongs to another user; set LLTM_CONFORMANCE_CACHE to a folder") from None
-        return folder
 
 
 @cache

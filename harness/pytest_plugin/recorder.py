@@ -69,7 +69,7 @@ class Recorder:
         for name in map(names.of_node, ids):
             test, slot_id = names.parts(name)
             if test in tests and slot_id in self._begun[1]:
-                self.record.asked.add(name)
+                self.record.ask(name)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = names.of_node(report.nodeid)
@@ -139,8 +139,9 @@ def _nothing_selected(config: pytest.Config) -> str:
     keyword = config.getoption("keyword")
     if not keyword:
         return "nothing was judged: no selected property is asked on these devices in these dtypes"
-    hint = f"; write -k {keyword.replace('-', '_')!r}" if "-" in keyword else ""
-    return f"nothing was judged: -k {keyword!r} selects no test; their names have _ in place of -{hint}"
+    return (
+        f"nothing was judged: -k {keyword!r} selects no test; --property NAME selects a property, and suggests its name"
+    )
 
 
 def _end_like_an_interrupt(config: pytest.Config) -> None:

@@ -60,6 +60,7 @@ def _require_compatible(first: str, one: Report, second: str, other: Report, any
         if was != now and not (any_cpu and fact == "cpu"):
             hint = "; --any-cpu lets processors differ" if fact == "cpu" else ""
             raise UsageError(f"{first} and {second} cannot be merged: {fact} was {was!r} and {now!r}{hint}")
+    _require_same_candidates(first, one, second, other)
     plans = [report.plan or RunPlan("", "") for report in (one, other)]
     if plans[0].sources and plans[1].sources and plans[0].sources != plans[1].sources:
         raise UsageError(f"{first} and {second} cannot be merged: the files of the suite differ between them")
@@ -77,6 +78,22 @@ def _require_compatible(first: str, one: Report, second: str, other: Report, any
         raise UsageError(
             f"{first} and {second} cannot be merged: both have shard {numbers(twice)}, and either may be right"
         )
+
+
+def _require_same_candidates(first: str, one: Report, second: str, other: Report) -> None:
+    """Raise UsageError if a name means two functions. Their paths may differ, as on two machines."""
+    before, after = (report.environment.get("candidates", {}) for report in (one, other))
+    for name in before.keys() & after.keys():
+        was, now = before[name], after[name]
+        if was["sha256"] != now["sha256"]:
+            raise UsageError(
+                f"{first} and {second} cannot be merged: {name} is {_file(was)} in the one and {_file(now)} in the "
+                "other; rename one of the functions, or judge both reports' cells with the same file"
+            )
+
+
+def _file(candidate: dict[str, Any]) -> str:
+    return f"{candidate['source'] or 'a function without a file'} (sha256 {str(candidate['sha256'])[:12]})"
 
 
 def _require_agreement(first: str, one: Report, second: str, other: Report) -> None:
@@ -107,7 +124,12 @@ def _joined(plans: Sequence[RunPlan]) -> RunPlan:
 
 
 def _environment(reports: Sequence[Report]) -> dict[str, Any]:
-    """The first report's; if the processors differ, `cpu` names all of them."""
+    """The first report's with the candidates of all; if the processors differ, `cpu` names all of them."""
     cpus = dict.fromkeys(str(report.environment.get("cpu")) for report in reports)
-    first = reports[0].environment
-    return first if len(cpus) == 1 else {**first, "cpu": " | ".join(cpus)}
+    found = dict(reports[0].environment)
+    candidates = {name: file for report in reports for name, file in report.environment.get("candidates", {}).items()}
+    if candidates:
+        found["candidates"] = candidates
+    if len(cpus) > 1:
+        found["cpu"] = " | ".join(cpus)
+    return found

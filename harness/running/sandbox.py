@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.building import build
+from harness.building.cache import cache_root
 from harness.errors import UsageError
 
 #: The values of `--sandbox`.
@@ -78,7 +78,7 @@ def scratch(source: str) -> Path:
     The folder belongs to the path and to the contents of the candidate's file: a change starts with an empty one.
     Raises UsageError if it cannot be written to.
     """
-    root = build.cache_root() / "scratch"
+    root = cache_root() / "scratch"
     digest = hashlib.sha256(source.encode())
     where = source.partition("=")[2].rpartition(":")[0]
     if where.endswith(".py") and Path(where).is_file():

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
-from harness.building import build
+from harness.building import build, cache
 from harness.errors import Broken, CannotBuild, Unavailable, UsageError
 from harness.properties import all_properties
 from harness.report.cell import NO_EVIDENCE
@@ -30,7 +30,7 @@ _BUILDER = """
 import sys
 from pathlib import Path
 from backends.base import CompiledOperator
-from harness.building import build
+from harness.building import build, cache
 print(build.build(CompiledOperator("op", "meta_fake", (Path(sys.argv[1]),)), "cpu"))
 """
 
@@ -193,7 +193,7 @@ def test_a_user_without_a_home_folder_has_a_cache(tmp_path: Path, monkeypatch: p
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = build.cache_root()
+    folder = cache.cache_root()
     assert folder == tmp_path / f"lltm-conformance-{os.getuid()}"
     assert folder.stat().st_mode & 0o077 == 0
     folder.rmdir()
@@ -201,7 +201,7 @@ def test_a_user_without_a_home_folder_has_a_cache(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     folder.rename(tmp_path / "lltm-conformance-12345")
     with pytest.raises(Unavailable, match="belongs to another user; set LLTM_CONFORMANCE_CACHE"):
-        build.cache_root()
+        cache.cache_root()
 
 
 def test_a_killed_builder_is_in_nobodys_way(operator: CompiledOperator, fake_compiler: FakeCompiler) -> None:
