@@ -292,7 +292,7 @@ def build(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] 
 
 
 def _elsewhere() -> str:
-    return f"make room or writable folders in {cache_root()}, or set LLTM_CONFORMANCE_CACHE to another folder"
+    return f"free space in {cache_root()} or make it writable, or set LLTM_CONFORMANCE_CACHE to another folder"
 
 
 def is_built(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> bool:

@@ -141,7 +141,7 @@ def test_a_damaged_library_is_built_again(operator: CompiledOperator, fake_compi
     [
         (
             "echo 'cannot write x.o: No space left on device'; exit 1",
-            "the disk of .* is full; make room .*CACHE to another",
+            "the disk of .* is full; free space .*CACHE to another",
         ),
         ("kill -9 $$", "the compiler was killed; the kernel kills it if memory runs out: free memory"),
         ("echo 'g++: fatal error: Killed signal terminated program cc1plus'; exit 1", "the compiler was killed"),
