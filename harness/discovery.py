@@ -230,11 +230,14 @@ class Candidate:
             raise UnknownName(f"function in {self.where}", self.attribute, names)
         if not is_callable:
             raise UsageError(f"--candidate {self.text}: {self.attribute} is {kind}, but should be a function")
-        if not isinstance(declared, dict) or not all(
-            isinstance(x, str) and x for pair in declared.items() for x in pair
-        ):
-            raise UsageError(f"{self.where}: DECLARED was {shown}, but should be a dict of property name to reason")
-        return declared
+        return check_declared(self.where, declared, shown)
+
+
+def check_declared(where: str, declared: object, shown: str) -> dict[str, str]:
+    """DECLARED of a module, if it is a dict of property name to reason. Raises UsageError, with the text `shown`."""
+    if not isinstance(declared, dict) or not all(isinstance(x, str) and x for pair in declared.items() for x in pair):
+        raise UsageError(f"{where}: DECLARED was {shown}, but should be a dict of property name to reason")
+    return declared
 
 
 def candidate(text: str) -> Candidate:

@@ -1,9 +1,9 @@
 """The errors of a run, in the order in which a run can meet them.
 
 A run reads its options (`UsageError`, `UnknownName`). It finds operators and backends (`Broken` if one does not
-import). It builds and loads compiled code (`Unavailable` if this machine lacks the means, `Broken` if the compiler or
-the loader fails). It judges (`Failure` if an implementation breaks the contract). The first two end the run with one
-sentence; the others become a cell of the report, and the run goes on.
+import). It builds and loads compiled code (`Unavailable` if this machine lacks the means, `CannotBuild` if it fails
+meanwhile, `Broken` if the compiler or the loader fails). It judges (`Failure` if an implementation breaks the
+contract). The first two end the run with one sentence; the others become a cell of the report, and the run goes on.
 """
 
 from __future__ import annotations
@@ -21,18 +21,40 @@ class UsageError(HarnessError):
     """An option that cannot be read. The message names the option, what it was and what it should be."""
 
 
+#: What others call it.
+_ALIASES = {
+    "gpu": "cuda",
+    "half": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "float": "float32",
+    "fp32": "float32",
+    "double": "float64",
+    "fp64": "float64",
+}
+
+
 class UnknownName(UsageError):
-    """A name that is not known; the message suggests a similar one."""
+    """A name that is not known; the message suggests a similar one, or what others call so."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        near = [_ALIASES.get(name.lower(), "")]
+        if near[0] not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
 
 
 class Unavailable(HarnessError):
     """The code may be fine, but this machine cannot run it: no CUDA device, no compiler. Verdict `not-run`."""
+
+
+class CannotBuild(Unavailable):
+    """The code may be fine, but the machine failed while it was built: a full disk, a compiler that was killed.
+
+    Verdict `no-evidence`, because the next try may succeed.
+    """
 
 
 class Absent(Unavailable):

@@ -4,8 +4,9 @@ A library that was built ahead of time is part of the package (`harness.building
 build has the folder `<cache>/<namespace>-<operator>-<device>-<key>/`. The key is a digest of everything that the result
 depends on: sources, headers, flags, torch, compiler. So after a torch upgrade or an edit of a header the folder is
 another one, and no library is stale. Builders of the same key wait for each other on a file lock, which the kernel
-releases when its holder dies. A library gets its name by an atomic rename, so a half-written one is never loaded. Ninja
-compiles the sources of one build in parallel.
+releases when its holder dies. A library gets its name by an atomic rename, so a half-written one is never loaded. A
+digest of the library and of its key is beside it: a library that was damaged, or comes from another folder, is built
+again. Ninja compiles the sources of one build in parallel.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
 import signal
@@ -38,7 +40,8 @@ from backends.base import (
     PythonFunction,
 )
 from harness.building import ahead
-from harness.errors import Broken, Unavailable
+from harness.building.cache import cache_root
+from harness.errors import Broken, CannotBuild, Unavailable
 
 #: Seconds that one build may take, and that a second builder waits for the first.
 TIMEOUT = 600.0
@@ -47,15 +50,11 @@ _STANDARD = "-std=c++20"
 #: Flags of the host compiler for every source, before a backend's own flags.
 HOST_FLAGS = (_STANDARD, "-fPIC", "-fvisibility=hidden")
 HEADERS = frozenset({".h", ".hpp", ".cuh", ".inl", ".inc"})
+#: What compilers and ninja print if the machine, and not the source, is the reason of a failure.
+_DISK_IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_WAS_KILLED = re.compile(r"Killed signal|error: Killed|command: Killed|died due to signal 9|\[code=1(37|43)\]")
+_NO_MEMORY = re.compile(r"virtual memory exhausted|Cannot allocate memory|out of memory allocating")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer")
-
-
-def cache_root() -> Path:
-    """The folder of builds: `$LLTM_CONFORMANCE_CACHE`, else the user's cache folder."""
-    chosen = os.environ.get("LLTM_CONFORMANCE_CACHE")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lltm-conformance"
 
 
 @cache
@@ -136,6 +135,24 @@ class Build:
     @property
     def library(self) -> Path:
         return self.folder / f"{self.name}.so"
+
+    @property
+    def digest(self) -> Path:
+        """The file with the digest of the library."""
+        return self.folder / f"{self.name}.blake2b"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the library is there, undamaged, and was built for this key: 0.1 s for 20 MB."""
+        try:
+            return self.digest.read_text(errors="replace") == self.digest_of(self.library)
+        except OSError:
+            return False
+
+    def digest_of(self, library: Path) -> str:
+        """The digest of a library under this key: that of another build's library differs, whatever it holds."""
+        with library.open("rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(key=self.key.encode())).hexdigest()
 
 
 def namespace(operator: CompiledOperator, device: str) -> str:
@@ -249,32 +266,40 @@ def compile_for_architectures(operator: CompiledOperator, architectures: Iterabl
 def build(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> Path:
     """The library of `operator` for `device`: from the package, else from the cache, else compiled.
 
-    Raises Unavailable if a compiler or device is missing, else Broken with the compiler's complete log.
+    Raises Unavailable if a compiler or device is missing, CannotBuild if the machine fails meanwhile, else Broken with
+    the compiler's complete log.
     """
     if not extra_flags:
         there = ahead.find(library_name(operator, device), lambda: made_from(operator, device))
         if there is not None:
             return there
     made = plan(operator, device, extra_flags)
-    if made.library.exists():
+    if made.is_there:
         return made.library
-    made.folder.mkdir(parents=True, exist_ok=True)
     try:
+        made.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(made.folder / "lock", timeout=TIMEOUT):
-            if not made.library.exists():
+            if not made.is_there:
                 for left in made.folder.glob("attempt-*"):  # of a builder that was killed: this process has the lock
                     shutil.rmtree(left, ignore_errors=True)
                 _compile(made)
     except Timeout:
         raise Broken(f"another builder held {made.folder / 'lock'} for {TIMEOUT:.0f} s; end it and try again") from None
+    except OSError as error:
+        why = f"{made.name} cannot be built, because {made.folder} cannot be written to: {error.strerror or error}"
+        raise CannotBuild(f"{why}; {_elsewhere()}") from error
     return made.library
+
+
+def _elsewhere() -> str:
+    return f"free space in {cache_root()} or make it writable, or set LLTM_CONFORMANCE_CACHE to another folder"
 
 
 def is_built(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] = ()) -> bool:
     """Whether `build` would compile nothing. Raises as `plan` does."""
     if not extra_flags and ahead.find(library_name(operator, device), lambda: made_from(operator, device)):
         return True
-    return plan(operator, device, extra_flags).library.exists()
+    return plan(operator, device, extra_flags).is_there
 
 
 def _compile(made: Build) -> None:
@@ -283,7 +308,10 @@ def _compile(made: Build) -> None:
         (Path(scratch) / "build.ninja").write_text(_ninja_file(made))
         log = run_compiler([_ninja(), "-v"], Path(scratch), made.name)
         (made.folder / "build.log").write_text(log)
-        os.replace(Path(scratch) / made.library.name, made.library)
+        library, digest = Path(scratch) / made.library.name, Path(scratch) / made.digest.name
+        digest.write_text(made.digest_of(library))
+        os.replace(digest, made.digest)
+        os.replace(library, made.library)
 
 
 def _ninja_file(made: Build) -> str:
@@ -305,7 +333,10 @@ def _ninja_file(made: Build) -> str:
 
 
 def run_compiler(command: list[str], folder: Path, what: str) -> str:
-    """Run a compiler in a process session of its own, so that a timeout ends its children too; its output."""
+    """Run a compiler in a process session of its own, so that a timeout ends its children too; its output.
+
+    Raises CannotBuild if the machine is the reason of a failure, else Broken.
+    """
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -318,6 +349,15 @@ def run_compiler(command: list[str], folder: Path, what: str) -> str:
         _end(process)
         raise
     if process.returncode != 0:
+        if process.returncode in (-signal.SIGKILL, -signal.SIGTERM) or _WAS_KILLED.search(log):
+            advice = "the kernel kills it if memory runs out: free memory, or judge with fewer workers (-n 1)"
+            raise CannotBuild(f"{what} cannot be built: the compiler was killed; {advice}\n{log}")
+        if _NO_MEMORY.search(log):
+            advice = "free memory, or judge with fewer workers (-n 1)"
+            raise CannotBuild(f"{what} cannot be built: the compiler had no memory left; {advice}\n{log}")
+        if _DISK_IS_FULL.search(log):
+            places = f"{folder} or {tempfile.gettempdir()}"
+            raise CannotBuild(f"{what} cannot be built: the disk of {places} is full; {_elsewhere()}\n{log}")
         raise Broken(f"{what} does not build (exit {process.returncode}):\n{log}")
     return log
 

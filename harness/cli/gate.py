@@ -92,7 +92,7 @@ def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
         say(f"fewer than {MINIMUM_LAUNCHES} launches or {MINIMUM_PAIRS} pairs: the result will be inconclusive")
     with trees.worktree(given.base) as base:
         say(f"base: {given.base} in {base}")
-        benchmarks, fates = _matched(base, given)
+        benchmarks, fates, broken = _matched(base, given)
         right, wrong = _checked(benchmarks)
         timed = [{**benchmark, **how} for benchmark in right for how in _ways(benchmark, given)]
         samples = sampling.sample(base, trees.HEAD, timed, plan, say)
@@ -105,7 +105,7 @@ def _compared(given: argparse.Namespace, say: sampling.Say) -> dict[str, Any]:
             again = sampling.sample(base, trees.HEAD, asked, rerun, say)
         counted = instructions.compare(base, trees.HEAD, timed, say) if given.instructions else {}
         built = builds.compare(base, trees.HEAD, right, say) if given.build else {}
-    found = verdict.results(samples, again, rule)
+    found = [*verdict.results(samples, again, rule), *broken]
     problems = [*wrong, *instructions.problems(counted), *builds.problems(built)]
     return {
         "kind": KIND,
@@ -136,13 +136,22 @@ def _raw(name: str, samples: Samples) -> dict[str, Any]:
     return {"benchmark": name, "ratios": ratios, "seconds": seconds}
 
 
-def _matched(base: Path, given: argparse.Namespace) -> tuple[list[dict[str, Any]], list[matching.Fate]]:
+def _matched(
+    base: Path, given: argparse.Namespace
+) -> tuple[list[dict[str, Any]], list[matching.Fate], list[verdict.Result]]:
+    """The benchmarks to be compared, the fates of the others, and what base cannot import."""
     devices = given.device or [CUDA if torch.cuda.is_available() else CPU]
     dtypes = given.dtype or ["float32"]
     with workers([base, trees.HEAD], given.threads) as both:
         before, after = (worker.ask("benchmarks", devices=devices, dtypes=dtypes) for worker in both)
+    if after["broken"]:
+        raise Broken("; ".join(str(entry["reason"]) for entry in after["broken"]))
     wanted = {key: tuple(getattr(given, key)) for key in ("operator", "backend", "case")}
-    return matching.match(matching.selected(before, wanted), matching.selected(after, wanted))
+    ours = matching.selected(after["benchmarks"], wanted)
+    reasons = {matching.name(benchmark): matching.why_broken(benchmark, before["broken"]) for benchmark in ours}
+    lost = [verdict.broken_in_base(name, why) for name, why in reasons.items() if why]
+    ours = [benchmark for benchmark in ours if not reasons[matching.name(benchmark)]]
+    return *matching.match(matching.selected(before["benchmarks"], wanted), ours), lost
 
 
 def _ways(benchmark: dict[str, Any], given: argparse.Namespace) -> list[dict[str, str]]:

@@ -11,10 +11,12 @@ differentiates a record, which makes another record, so that second derivatives 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import importlib
 import importlib.util
 import json
+import signal
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -28,6 +30,8 @@ from torch import Tensor
 
 #: How many records are kept at most. The judge says which ones it no longer needs; a graph holds its saved tensors.
 KEPT = 256
+#: `PR_SET_PDEATHSIG` of Linux.
+_PARENT_DEATH_SIGNAL = 1
 #: Characters of an error's message that are sent.
 TEXT = 20_000
 
@@ -256,8 +260,18 @@ def messages(connection: Connection) -> Iterator[tuple[Header, Tensors]]:
             return
 
 
+def end_with_parent() -> None:
+    """Have the kernel end this process if the one that started it dies, even in the middle of a call.
+
+    Linux alone can do that. Elsewhere the process ends when it finds its connection closed.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def main(descriptor: int) -> None:
     """Answer requests until there are no more."""
+    end_with_parent()
     connection, runner = Connection(descriptor), Runner()
     torch.set_num_threads(1)
     for asked, tensors in messages(connection):

@@ -66,9 +66,16 @@ def _notes(record: dict[str, Any]) -> list[str]:
     return notes + list(record["wrong"])
 
 
+def _head(record: dict[str, Any]) -> str:
+    """Whether head was the commit, or something else."""
+    state = {True: ", with local changes,", None: ", perhaps with local changes,"}
+    return state.get(record["environment"].get("dirty", False), "")
+
+
 def show(record: dict[str, Any], console: Console) -> None:
     """The table and the reasons."""
-    table = Table(title=f"{record['head'][:10]} against {record['base'][:10]}", title_justify="left")
+    title = f"{record['head'][:10]}{_head(record)} against {record['base'][:10]}"
+    table = Table(title=title, title_justify="left")
     for name in _HEAD:
         table.add_column(name)
     for line in _lines(record):
@@ -89,7 +96,8 @@ def markdown(record: dict[str, Any]) -> str:
     lines = [
         f"### Gate: {_OVERALL[record['verdict']]}",
         "",
-        f"`{record['head'][:10]}` against `{record['base'][:10]}` on {plain(machine['gpu'] or machine['cpu'] or '?')}, "
+        f"`{record['head'][:10]}`{_head(record)} against `{record['base'][:10]}` "
+        f"on {plain(machine['gpu'] or machine['cpu'] or '?')}, "
         f"torch {machine['torch']}: {plan['launches']} launches of {plan['pairs']} ABBA pairs.",
         "",
         *(f"- {plain(note)}" for note in _notes(record)),

@@ -63,6 +63,14 @@ def _sizes(benchmark: dict[str, Any]) -> str:
     return ", ".join(f"{symbol}={size}" for symbol, size in benchmark["sizes"].items())
 
 
+def why_broken(benchmark: dict[str, Any], broken: Iterable[dict[str, Any]]) -> str:
+    """Why a tree that has these broken backends cannot import this benchmark; empty if it can."""
+    for entry in broken:
+        if entry["backend"] == benchmark["backend"] and entry["operator"] in (None, benchmark["operator"]):
+            return str(entry["reason"])
+    return ""
+
+
 def selected(benchmarks: Sequence[dict[str, Any]], wanted: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
     """The benchmarks whose names are among the wanted ones; an empty tuple selects all."""
     return [b for b in benchmarks if all(not names or b[key] in names for key, names in wanted.items())]

@@ -52,7 +52,7 @@ class Samples:
 
     `quadruples[kind]` are (A, B, B, A) times, launch by launch; a planted B counts as one call. `memory` are peak bytes
     of (base, head). `problem` is why there are no samples, `unavailable` whether the machine is the reason, `suspect`
-    whether times were reported that cannot be.
+    whether times were reported that cannot be, `of_base` whether base is the reason.
     """
 
     benchmark: dict[str, Any]
@@ -61,6 +61,7 @@ class Samples:
     problem: str = ""
     unavailable: bool = False
     suspect: bool = False
+    of_base: bool = False
 
     def launches(self, kind: str) -> Launches:
         """The pairs of a comparison."""
@@ -92,7 +93,7 @@ def _one_launch(
         samples.problem, samples.unavailable = str(error), True
         return
     except WorkerFailed as error:
-        samples.problem = f"base cannot be measured: {error}"
+        samples.problem, samples.of_base = f"base cannot be measured: {error}", True
         return
     try:
         for worker in (second, last):

@@ -33,7 +33,10 @@ VISIBLE = 0.10
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict on one benchmark. `estimates` are those of the first round by kind, `rerun` that of the second."""
+    """The verdict on one benchmark. `estimates` are those of the first round by kind, `rerun` that of the second.
+
+    `of_base`: base is what is broken, which is no fault of head.
+    """
 
     benchmark: str
     verdict: str
@@ -41,6 +44,7 @@ class Result:
     estimates: dict[str, Estimate] = field(default_factory=dict)
     rerun: Estimate | None = None
     memory: tuple[int, int] | None = None
+    of_base: bool = False
 
 
 def estimates(samples: Mapping[str, Samples], kind: str, rule: Rule) -> dict[str, Estimate]:
@@ -69,7 +73,7 @@ def results(samples: Mapping[str, Samples], rerun: Mapping[str, Samples], rule: 
     for key, s in samples.items():
         if s.problem:
             verdict = NOT_RUN if s.unavailable else SUSPECT if s.suspect else BROKEN
-            found.append(Result(key, verdict, s.problem))
+            found.append(Result(key, verdict, s.problem, of_base=s.of_base))
             continue
         own = {kind: of[key] for kind, of in by_kind.items()}
         verdict, reason = _judged(key, own, again.get(key), alarmed, confirmed, faster, s.memory)
@@ -108,14 +112,22 @@ def _judged(
     return (FASTER if key in faster else NOT_SLOWER), in_words(question)
 
 
+def broken_in_base(benchmark: str, why: str) -> Result:
+    """The result of a benchmark that base cannot import."""
+    return Result(benchmark, BROKEN, f"base cannot be measured: {why}", of_base=True)
+
+
 def in_words(found: Estimate) -> str:
     """`1.031 (1.022 to 1.040) of base's time`; the interval consists of the two one-sided bounds."""
     return f"{found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}) of base's time"
 
 
 def overall(found: Iterable[Result], fates: Iterable[Fate], wrong: Iterable[str] = ()) -> str:
-    """The verdict of the run. `wrong` are sentences about other reasons to fail it."""
-    verdicts = {result.verdict for result in found}
+    """The verdict of the run. `wrong` are sentences about other reasons to fail it.
+
+    A benchmark that is broken in base leaves open whether head is slower, so that the run is inconclusive.
+    """
+    verdicts = {INCONCLUSIVE if result.of_base else result.verdict for result in found}
     if verdicts & {SLOWER, MORE_MEMORY, BROKEN, SUSPECT} or any(fate.fate != EXTRA for fate in fates) or any(wrong):
         return FAILED
     # Without any measurement the run is not a pass either.

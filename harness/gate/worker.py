@@ -13,6 +13,7 @@ import ctypes
 import importlib.util
 import json
 import os
+import pkgutil
 import socket
 import sys
 import time
@@ -52,16 +53,41 @@ errors = importlib.import_module("harness.errors")
 contract = importlib.import_module("spec.contract")
 
 Benchmark = dict[str, Any]
+#: An operator (None for all) of a backend, and the reason.
+Broken = dict[str, Any]
 #: Calls before instructions are counted.
 _WARM_UP = 5
 
 
-def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
-    """The benchmarks of this tree: the benchmark cases of each operator that a backend has."""
-    found = []
+def hide_broken_backends() -> list[Broken]:
+    """Let this tree find only the backends that can be imported; the others, which must not stop them."""
+    broken: list[Broken] = []
+    listed, lost = pkgutil.iter_modules, set()
+    for info in listed([str(Path(str(discovery.__file__)).parents[1] / "backends")]):
+        if info.ispkg and not info.name.startswith("_"):
+            try:
+                importlib.import_module(f"backends.{info.name}")
+            except (Exception, SystemExit) as error:
+                lost.add(info.name)
+                reason = f"backends.{info.name} does not import: {type(error).__name__}: {error}"
+                broken.append({"operator": None, "backend": info.name.replace("_", "-"), "reason": reason})
+    if lost:
+        # Every commit lists its backends by this function.
+        pkgutil.iter_modules = lambda *args, **named: (i for i in listed(*args, **named) if i.name not in lost)
+    return broken
+
+
+def benchmarks(devices: list[str], dtypes: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """The `benchmarks` of this tree: the benchmark cases of each operator that a backend has; and what is `broken`."""
+    found: list[Benchmark] = []
+    broken: list[Broken] = []
     for operator_name, operator in discovery.operators().items():
         for backend_name, backend in discovery.all_backends().items():
-            if backend.implementation(operator_name) is None:
+            try:
+                if backend.implementation(operator_name) is None:
+                    continue
+            except errors.HarnessError as error:
+                broken.append({"operator": operator_name, "backend": backend_name, "reason": str(error)})
                 continue
             places = [
                 (device, dtype)
@@ -83,7 +109,7 @@ def benchmarks(devices: list[str], dtypes: list[str]) -> list[Benchmark]:
                                 "sizes": dict(case.sizes),
                             }
                         )
-    return found
+    return {"benchmarks": found, "broken": broken}
 
 
 class Measured:
@@ -117,6 +143,7 @@ class Server:
 
     def __init__(self) -> None:
         self._measured: Measured | None = None
+        self._broken = hide_broken_backends()
 
     def hello(self, threads: int) -> dict[str, Any]:
         """Identify the tree, and pin the worker to the processors that all workers use."""
@@ -124,9 +151,10 @@ class Server:
         processors.pin(threads)
         return {"tree": str(Path(str(discovery.__file__)).parents[1]), "torch": torch.__version__, "pid": os.getpid()}
 
-    def benchmarks(self, devices: list[str], dtypes: list[str]) -> list[Benchmark]:
-        """The benchmarks that can be timed."""
-        return benchmarks(devices, dtypes)
+    def benchmarks(self, devices: list[str], dtypes: list[str]) -> dict[str, list[dict[str, Any]]]:
+        """The benchmarks that can be timed, and the backends that cannot be imported."""
+        found = benchmarks(devices, dtypes)
+        return {**found, "broken": [*self._broken, *found["broken"]]}
 
     def prepare(self, benchmark: Benchmark) -> None:
         """Load and warm up the benchmark to be timed next."""

@@ -7,7 +7,6 @@ a report marked as partial. `--resume` continues such a report: it keeps its cel
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,12 @@ import pytest
 from harness.discovery import Candidate, FoundBackend
 from harness.errors import UsageError
 from harness.pytest_plugin import names
-from harness.report.cell import Cell
+from harness.pytest_plugin.report_lock import ReportLock
+from harness.report.cell import CUT_OFF, Cell
 from harness.report.levels import PRODUCTION
 from harness.report.report import Report, jsonable, one_each, refuse_other_files
 from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, sources
-from harness.running import environment, suite
+from harness.running import candidate_files, environment, suite
 from harness.running.selection import Selection, Slot
 
 #: The least number of seconds between two writes of the file, and the least ratio of that pause to a write's duration.
@@ -40,6 +40,7 @@ def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) 
     asked += [_relative(text, root) for text in config.args]
     asked += [f"{name}={getattr(option, name, '')}" for name in ("keyword", "markexpr", "deselect", "ignore")]
     asked += [f"examples={option.examples}", f"isolate={option.isolate}", f"sanitize={option.sanitize}"]
+    asked += [f"property={name}" for name in sorted(set(option.property))]
     asked.append(digest_of_files(_from_elsewhere(selection, found)))
     part = Shard.parse(option.shard)
     return RunPlan(digest_of(asked), sources(), part.count, begun=(part.number,))
@@ -61,18 +62,8 @@ def _from_elsewhere(selection: Selection, found: Sequence[Slot]) -> list[Path]:
         if isinstance(source, FoundBackend):
             paths.append(Path(str(source.package.__file__)).parent)
         elif isinstance(source, Candidate):
-            paths.append(Path(source.where) if source.where.endswith(".py") else _of_module(source.where))
+            paths.append(candidate_files.file_of(source.where))
     return sorted({path for path in paths if path.exists() and not path.is_relative_to(own / "backends")})
-
-
-def _of_module(name: str) -> Path:
-    """The file of a module, found without importing it or its packages: they are a candidate's."""
-    path = Path(*name.split("."))
-    for root in map(Path, sys.path):
-        for place in (root / path.with_suffix(".py"), root / path / "__init__.py"):
-            if place.is_file():
-                return place
-    return path
 
 
 @dataclass
@@ -87,35 +78,50 @@ class Record:
     known: tuple[Cell, ...] = ()
     #: What kept candidates from the rest of the machine; None if none was judged.
     sandbox: str | None = None
+    #: The files of the candidates, see `harness.running.candidate_files`.
+    candidates: candidate_files.Files = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     done: frozenset[str] = frozenset()
+    #: Held until the report is whole.
+    lock: ReportLock | None = None
     _judged: set[str] = field(default_factory=set)
     _environment: dict[str, Any] | None = None
     _next: float = 0.0
 
     @classmethod
     def begin(cls, path: Path, plan: RunPlan, earlier: Path | None, required: str = PRODUCTION) -> Record:
-        """Continue the earlier report, if there is one; otherwise remove the old file for a new report.
+        """Continue the earlier report, if there is one.
 
         `required` is the last level that decides the exit code; the earlier run may have required another.
 
-        Raises UsageError if `path` holds something other than a report or cannot be written to, and if the
-        earlier report is malformed, complete, or of another machine, suite or selection. Then nothing is changed.
+        Raises UsageError if `path` holds something other than a report, cannot be written to, or is being written by
+        another run, and if the earlier report is malformed, complete, or of another machine, suite or selection. Then
+        nothing is changed.
         """
         found = None if earlier is None else _resumed(earlier, plan)
-        _make_room(path, keep=found is not None)
-        record = cls(path, plan, required)
+        lock = ReportLock(path)
+        _make_room(path, lock)
+        record = cls(path, plan, required, lock=lock)
         if found is not None:
-            record.cells = list(found.cells)
-            record.asked = {names.of_cell(cell) for cell in found.cells}
-            record.done = frozenset(record.asked)
-            record._judged = set(record.asked)
+            record.cells = [cell for cell in found.cells if CUT_OFF not in cell.figures]
+            record.done = frozenset(map(names.of_cell, record.cells))
+            record.asked, record._judged = set(record.done), set(record.done)
         return record
 
-    def add(self, name: str, cells: Sequence[Cell]) -> None:
-        """The cells of the test of that name; the file is written if the last write is long enough ago."""
+    def ask(self, name: str) -> None:
+        """A test of this run. The report of an earlier one goes: if this run dies, nobody must take it for its own."""
+        if not self.asked and not self._judged:
+            with contextlib.suppress(OSError):
+                self.path.unlink(missing_ok=True)
+        self.asked.add(name)
+
+    def add(self, cells: Sequence[Cell]) -> None:
+        """The cells of a test; the file is written if the last write is long enough ago.
+
+        Only their own names count as judged: a test whose cell is about something else has left its question open.
+        """
         self.cells += cells
-        self._judged.add(name)
+        self._judged.update(map(names.of_cell, cells))
         if time.monotonic() >= self._next:
             self.save()
 
@@ -129,26 +135,35 @@ class Record:
 
     def end(self, interrupted: bool) -> Report:
         """The report of the whole run, written. Raises OSError."""
-        report = self._report(environment.describe(), finished=not interrupted and self.asked <= self._judged)
+        cut_off = {names.of_cell(cell) for cell in self.cells if CUT_OFF in cell.figures}
+        finished = not interrupted and self.asked <= self._judged - cut_off
+        report = self._report(environment.describe(), finished)
         report.write(self.path)
+        self.close()
         return report
+
+    def close(self) -> None:
+        """Let other runs write this report."""
+        if self.lock is not None:
+            self.lock.release()
 
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
         asked = self.asked | self._judged | {names.of_cell(cell) for cell in self.known}
         plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
         if self.sandbox is not None:
             facts = {**facts, "sandbox": self.sandbox}
+        if self.candidates:
+            facts = {**facts, "candidates": self.candidates}
         cells = one_each([*self.cells, *self.known])
         return Report(facts, not plan.missing, cells, plan, suite.describe(), self.required)
 
 
-def _make_room(path: Path, keep: bool) -> None:
-    """Remove the report of an earlier run: if this run dies, nobody must take it for this run's. Nothing else goes."""
+def _make_room(path: Path, lock: ReportLock) -> None:
+    """Make sure that the report can be written, and by this run alone. An earlier report stays for now."""
     try:
         refuse_other_files("--report", path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not keep:
-            path.unlink(missing_ok=True)
+        lock.take()
         path.with_name(f".{path.name}.writable").touch()
         path.with_name(f".{path.name}.writable").unlink()
     except (OSError, ValueError) as error:

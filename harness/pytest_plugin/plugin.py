@@ -19,21 +19,23 @@ import pytest
 import torch
 
 from backends.base import CUDA
+from harness import discovery
 from harness.discovery import Candidate
 from harness.errors import HarnessError, Unavailable
+from harness.executing.runner import end_with_parent
 from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
 from harness.properties.imports import PROPERTY as IMPORTS
-from harness.pytest_plugin import gpu_turns, names, progress, workers
+from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, workers
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import LEVELS, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import sandbox, selection_options, suite_files
+from harness.running import candidate_files, sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -86,6 +88,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "conformance of custom operators")
 
     selection_options.add(group.addoption)
+    group.addoption(
+        "--property",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="judge this property; default: all (repeatable)",
+    )
     group.addoption("--report", metavar="FILE", help="where the JSON report goes; default: reports/conformance.json")
     group.addoption(
         "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
@@ -139,10 +148,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_judging(config) and hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would begin with the largest group
     is_worker = hasattr(config, "workerinput")
+    if is_worker:
+        end_with_parent()
     given = config.getoption("examples_seed")
     seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
     config.stash[_EXAMPLES] = Examples(config.getoption("examples"), seed)
     selection = _selection(config)
+    _read_properties(config)
     # Checked here, a wrong option ends the run with one sentence; later there would be one for each worker and file.
     if not selection.is_default and not is_worker:
         _slots(selection)
@@ -159,6 +171,17 @@ def pytest_configure(config: pytest.Config) -> None:
             config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
         _record(config, selection, files)
+
+
+def _read_properties(config: pytest.Config) -> None:
+    """Check the names of properties, and that no file is given where only options are."""
+    try:
+        asked_properties.require_known(config.getoption("property"), _PROPERTIES)
+        if config.inipath is not None and config.inipath.is_relative_to(asked_properties.SUITE):
+            asked_properties.refuse_files(config.args, discovery.operators())
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.option.keyword = asked_properties.by_tests(config.option.keyword, _PROPERTIES)
 
 
 def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str]:
@@ -195,11 +218,15 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
     try:
         plan = plan_of(config, selection, found)
         record = Record.begin(path, plan, Path(earlier) if earlier else None, _required(config))
+        config.add_cleanup(record.close)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     if selection.candidates:
         isolated = _ISOLATION in config.stash
         record.sandbox = sandbox.described(config.getoption("sandbox")) if isolated else "none: --isolate=off"
+        record.candidates = candidate_files.described(
+            slot.source for slot in found if isinstance(slot.source, Candidate)
+        )
     record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
     return record, found
 
@@ -298,16 +325,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     property = _PROPERTIES.get(names.property_of(metafunc.function.__name__))
     found = _asked_of(metafunc.config, property)
     groups = _groups(found, property)
+    limit = _without_pytests_limit(metafunc.config)
     parameters = [
-        pytest.param(slot, id=slot.id, marks=pytest.mark.xdist_group(group))
+        pytest.param(slot, id=slot.id, marks=[pytest.mark.xdist_group(group), *limit])
         for slot, group in zip(found, groups, strict=True)
     ]
     metafunc.parametrize("slot", parameters)
 
 
+def _without_pytests_limit(config: pytest.Config) -> list[pytest.MarkDecorator]:
+    """`--time-limit` is the limit of an isolated cell: pytest's usual one, in its ini file, must not end it earlier."""
+    is_asked_for = config.getoption("timeout", None) is not None or not config.pluginmanager.hasplugin("timeout")
+    return [] if _ISOLATION not in config.stash or is_asked_for else [pytest.mark.timeout(0)]
+
+
 def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
     """The slots of one property: one for each implementation if it is judged once, and none of what does not import."""
-    broken = config.stash.get(_BROKEN, {})
+    broken, chosen = config.stash.get(_BROKEN, {}), config.getoption("property")
+    if property is not None and chosen and property.name not in chosen:
+        return []
     found = [
         slot
         for slot in _in_order(_selection(config))
@@ -361,7 +397,9 @@ class Judge:
             cell = self._judged(property)
         except pytest.fail.Exception as error:  # pytest-timeout ends a test so
             why = f"{property.name} did not finish in time: it hangs, or this machine is too slow for it: {error}"
-            cell = self._slot.cell(property.name, NO_EVIDENCE, why)
+            cell = replace(self._slot.cell(property.name, NO_EVIDENCE, why), figures={CUT_OFF: str(error)})
+            if _ISOLATION in self._request.config.stash:
+                self._request.config.stash[_ISOLATION].stop()  # its processes still work at this cell
         except Exception as error:
             why = f"the harness itself failed; this is not an error of the candidate: {one_line(error)}"
             self._record(self._slot.cell(property.name, NO_EVIDENCE, why))

@@ -69,7 +69,7 @@ class Recorder:
         for name in map(names.of_node, ids):
             test, slot_id = names.parts(name)
             if test in tests and slot_id in self._begun[1]:
-                self.record.asked.add(name)
+                self.record.ask(name)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = names.of_node(report.nodeid)
@@ -80,7 +80,7 @@ class Recorder:
         else:
             return
         if cells:
-            self.record.add(name, cells)
+            self.record.add(cells)
 
     def _of_a_crash(self, name: str) -> list[Cell]:
         test, slot_id = names.parts(name)
@@ -89,7 +89,11 @@ class Recorder:
         return [] if slot is None else [slot.cell(names.property_of(test), FAIL, why)]
 
     def pytest_keyboard_interrupt(self) -> None:
+        """Save what there is, before anything else can go wrong."""
         self._interrupted = True
+        _ignore_endings()
+        if "_begun" in vars(self):
+            self.record.save()
 
     def pytest_internalerror(self) -> None:
         self._interrupted = True
@@ -135,23 +139,33 @@ def _nothing_selected(config: pytest.Config) -> str:
     keyword = config.getoption("keyword")
     if not keyword:
         return "nothing was judged: no selected property is asked on these devices in these dtypes"
-    hint = f"; write -k {keyword.replace('-', '_')!r}" if "-" in keyword else ""
-    return f"nothing was judged: -k {keyword!r} selects no test; their names have _ in place of -{hint}"
+    return (
+        f"nothing was judged: -k {keyword!r} selects no test; --property NAME selects a property, and suggests its name"
+    )
 
 
 def _end_like_an_interrupt(config: pytest.Config) -> None:
     """Write the report before a signal ends the run, as on Ctrl-C. A signal that is ignored stays ignored."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        _ignore_endings()
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     if threading.current_thread() is not threading.main_thread():
         return
-    for number in _ENDINGS:
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in (signal.SIGINT, *_ENDINGS):
+        before = signal.getsignal(number)
+        config.add_cleanup(partial(_restore, number, before))
+        if before in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, interrupt)
-            config.add_cleanup(partial(_restore, number))
 
 
-def _restore(number: signal.Signals) -> None:
-    signal.signal(number, signal.SIG_DFL)
+def _restore(number: signal.Signals, handler: Any) -> None:
+    signal.signal(number, handler)
+
+
+def _ignore_endings() -> None:
+    """A second signal must not end what the first one began: the report is written, and the workers are ended."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, *_ENDINGS):
+            signal.signal(number, signal.SIG_IGN)

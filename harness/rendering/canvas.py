@@ -22,6 +22,8 @@ BUDGET = 1_200_000
 _DPI = 72.0
 _WIDTH, _LEFT, _RIGHT = 400.0, 138.0, 14.0
 _LABEL = 22
+#: The tallest picture in points: 200 rows.
+_TALLEST = 4000.0
 #: Placeholder colours, replaced by the page's CSS variables, which matplotlib does not know.
 INK, MUTED, GRID, ALARM = "#000001", "#000002", "#000003", "#000004"
 SERIES = tuple(f"#00001{number}" for number in range(6))
@@ -74,6 +76,10 @@ class Charts:
     left_out: int
 
 
+class TooTallError(ValueError):
+    """A picture that nobody could read, and that would take minutes to draw."""
+
+
 def within(budget: int, tasks: Iterable[Callable[[], Chart | None]]) -> Charts:
     """The pictures of these tasks, up to `budget` bytes; the others are counted. None means no picture."""
     drawn: list[Chart] = []
@@ -82,7 +88,11 @@ def within(budget: int, tasks: Iterable[Callable[[], Chart | None]]) -> Charts:
         if size > budget:
             left_out += 1
             continue
-        chart = task()
+        try:
+            chart = task()
+        except TooTallError:
+            left_out += 1
+            continue
         if chart is not None:
             drawn.append(chart)
             size += len(chart.svg)
@@ -95,7 +105,9 @@ def look(number: int) -> tuple[int, str]:
 
 
 def canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
-    """An empty picture of that height, with room for labels on the left, both in points."""
+    """An empty picture of that height, with room for labels on the left, both in points. Raises TooTallError."""
+    if height > _TALLEST:
+        raise TooTallError(f"{height:.0f} points")
     figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI)
     figure.patch.set_visible(False)
     bottom, top = 38.0, 8.0

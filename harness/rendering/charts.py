@@ -26,7 +26,7 @@ from harness.rendering.canvas import (
     within,
 )
 from harness.report import figures
-from harness.report.cell import AXES, FAIL, Cell
+from harness.report.cell import FAIL, Cell
 from harness.report.histogram import BINS
 from harness.report.report import Report
 
@@ -56,10 +56,10 @@ def _places(report: Report, cells: Sequence[Cell]) -> Iterator[tuple[tuple[str, 
     found: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells:
         found.setdefault((cell.operator, cell.device, cell.dtype), []).append(cell)
-    axes = {name: facts.axis(report, name) for name in AXES}
+    names = ("operator", "device", "dtype")
+    order = [{value: place for place, value in enumerate(facts.axis(report, name))} for name in names]
     yield from sorted(
-        found.items(),
-        key=lambda item: [axes[n].index(v) for n, v in zip(("operator", "device", "dtype"), item[0], strict=True)],
+        found.items(), key=lambda item: [places[value] for places, value in zip(order, item[0], strict=True)]
     )
 
 

@@ -7,9 +7,9 @@ this run did not select.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 from harness.report import figures
 from harness.report.cell import AXES, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, UNTESTED, Cell
@@ -109,7 +109,6 @@ def never_asked(report: Report) -> dict[str, list[str]]:
 
 def holes(cells: Sequence[Cell]) -> int:
     """How many combinations of the report's own names have no cell."""
-    places = {cell.key[:4] for cell in cells}
-    properties = {(cell.operator, cell.property) for cell in cells}
-    expected = sum(operator == where[0] for where, (operator, _) in product(places, properties))
-    return expected - len(cells)
+    places = Counter(operator for operator, *_ in {cell.key[:4] for cell in cells})
+    properties = Counter(operator for operator, _ in {(cell.operator, cell.property) for cell in cells})
+    return sum(count * properties[operator] for operator, count in places.items()) - len(cells)

@@ -155,6 +155,8 @@ def _word(value: Any) -> str:
             return "not known"
         case bool():
             return "yes" if value else "no"
+        case dict():
+            return ", ".join(f"{name} {_word(part)}" for name, part in value.items())
     return str(value)
 
 

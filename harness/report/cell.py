@@ -18,6 +18,11 @@ UNTESTED = (NO_EVIDENCE, DECLARED, NOT_RUN)
 AXES = ("operator", "backend", "device", "dtype", "property")
 
 
+#: The figure of a cell whose judging something other than the suite ended, pytest's own time limit for example. The
+#: cell has no evidence, and its report is not complete: the question is still open.
+CUT_OFF = "cut off"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One row of the report: the verdict on one property of one implementation on one device in one dtype.

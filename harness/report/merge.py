@@ -28,6 +28,7 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     processors; the merged report then names all of them.
     Raises UsageError for reports that cannot be merged or that contradict each other.
     """
+    named = [(name, _counted(report)) for name, report in named]
     for (first, one), (second, other) in combinations(named, 2):
         _require_compatible(first, one, second, other, any_cpu)
         _require_agreement(first, one, second, other)
@@ -41,6 +42,13 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
     return Report(_environment(reports), complete, cells, plan, reports[0].suite, strictest)
 
 
+def _counted(report: Report) -> Report:
+    """The report, which does not call itself complete if it has fewer cells than its run was asked for."""
+    if report.plan is None or len(report.cells) >= report.plan.asked:
+        return report
+    return replace(report, complete=False, plan=replace(report.plan, finished=()))
+
+
 def _sharded(named: Sequence[Named]) -> bool:
     return all(report.plan is not None and report.plan.shards > 1 for _, report in named)
 
@@ -52,6 +60,7 @@ def _require_compatible(first: str, one: Report, second: str, other: Report, any
         if was != now and not (any_cpu and fact == "cpu"):
             hint = "; --any-cpu lets processors differ" if fact == "cpu" else ""
             raise UsageError(f"{first} and {second} cannot be merged: {fact} was {was!r} and {now!r}{hint}")
+    _require_same_candidates(first, one, second, other)
     plans = [report.plan or RunPlan("", "") for report in (one, other)]
     if plans[0].sources and plans[1].sources and plans[0].sources != plans[1].sources:
         raise UsageError(f"{first} and {second} cannot be merged: the files of the suite differ between them")
@@ -69,6 +78,22 @@ def _require_compatible(first: str, one: Report, second: str, other: Report, any
         raise UsageError(
             f"{first} and {second} cannot be merged: both have shard {numbers(twice)}, and either may be right"
         )
+
+
+def _require_same_candidates(first: str, one: Report, second: str, other: Report) -> None:
+    """Raise UsageError if a name means two functions. Their paths may differ, as on two machines."""
+    before, after = (report.environment.get("candidates", {}) for report in (one, other))
+    for name in before.keys() & after.keys():
+        was, now = before[name], after[name]
+        if was["sha256"] != now["sha256"]:
+            raise UsageError(
+                f"{first} and {second} cannot be merged: {name} is {_file(was)} in the one and {_file(now)} in the "
+                "other; rename one of the functions, or judge both reports' cells with the same file"
+            )
+
+
+def _file(candidate: dict[str, Any]) -> str:
+    return f"{candidate['source'] or 'a function without a file'} (sha256 {str(candidate['sha256'])[:12]})"
 
 
 def _require_agreement(first: str, one: Report, second: str, other: Report) -> None:
@@ -99,7 +124,12 @@ def _joined(plans: Sequence[RunPlan]) -> RunPlan:
 
 
 def _environment(reports: Sequence[Report]) -> dict[str, Any]:
-    """The first report's; if the processors differ, `cpu` names all of them."""
+    """The first report's with the candidates of all; if the processors differ, `cpu` names all of them."""
     cpus = dict.fromkeys(str(report.environment.get("cpu")) for report in reports)
-    first = reports[0].environment
-    return first if len(cpus) == 1 else {**first, "cpu": " | ".join(cpus)}
+    found = dict(reports[0].environment)
+    candidates = {name: file for report in reports for name, file in report.environment.get("candidates", {}).items()}
+    if candidates:
+        found["candidates"] = candidates
+    if len(cpus) > 1:
+        found["cpu"] = " | ".join(cpus)
+    return found

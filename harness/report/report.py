@@ -18,6 +18,8 @@ from harness.report.suite import Suite
 from harness.report.upgrade import UPGRADED, upgraded
 
 SCHEMA = schema.version()
+#: The most cells of a report that is read. A whole run has 6,000; each takes 0.3 ms to check and as much to draw.
+MOST_CELLS = 100_000
 #: Facts of the environment that must be equal in reports that are merged.
 SAME = ("torch", "python", "gpu", "cpu", "commit")
 
@@ -105,6 +107,10 @@ def load(path: Path) -> dict[str, Any]:
     if version not in (*UPGRADED, SCHEMA):
         readable = " or ".join(map(str, (*UPGRADED, SCHEMA)))
         raise UsageError(f"{path} has schema {version!r}, but should have {readable}")
+    cells = record.get("cells")
+    if isinstance(cells, list) and len(cells) > MOST_CELLS:
+        count = f"{len(cells):,} cells, but should have at most {MOST_CELLS:,}"
+        raise UsageError(f"{path} has {count}: give a report of fewer operators, backends or dtypes")
     return upgraded(record)
 
 

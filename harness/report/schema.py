@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.report.cell import CUT_OFF
+
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
@@ -123,6 +125,12 @@ def _contradictions(record: Any) -> Iterator[str]:
         beyond = [number for number in plan[name] if number > plan["shards"]]
         if beyond:
             yield f"plan.{name} has {beyond[0]}, but plan.shards is {plan['shards']}"
+    if plan["finished"] and set(plan["finished"]) == set(plan["begun"]):
+        if len(record["cells"]) < plan["asked"]:
+            yield f"plan.finished has every part, but of {plan['asked']} cells there are {len(record['cells'])}"
+        for number, row in enumerate(record["cells"]):
+            if CUT_OFF in row.get("figures", {}):
+                yield f"plan.finished has every part, but cells[{number}] was cut off"
     if not set(plan["finished"]) <= set(plan["begun"]):
         yield "plan.finished has shards that plan.begun lacks"
     elif record["complete"] != (len(set(plan["finished"])) == plan["shards"]):

@@ -9,10 +9,16 @@ from typing import Any, NoReturn
 
 from harness.errors import UsageError
 
+#: The largest file that is read. The report of a whole run has 3 MB.
+MOST_BYTES = 64 * 2**20
+
 
 def load(path: Path, absent: str) -> Any:
     """The content of the file. Raises UsageError if it is no JSON, and with the text `absent` if there is no file."""
     try:
+        if path.stat().st_size > MOST_BYTES:
+            size = f"{path.stat().st_size / 2**20:,.0f} MB, but should have at most {MOST_BYTES / 2**20:,.0f} MB"
+            raise UsageError(f"{path} has {size}: give a report of fewer cells")
         return json.loads(
             path.read_text(encoding="utf-8"),
             parse_constant=_refuse,

@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save
 
 from harness.errors import HarnessError
+from harness.executing.runner import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import traced
 from harness.judging.property import Property
@@ -28,7 +29,7 @@ from harness.report.report import jsonable
 from harness.running.selection import Selection, Slot, slots
 
 
-def start(selection: Selection, extra: tuple[Property, ...], trace: str) -> str:
+def start(selection: Selection, extra: tuple[Property, ...], trace: int) -> str:
     """What `begin` needs, as text. The judge writes it, so that the process may unpickle it."""
     return base64.b64encode(pickle.dumps((selection, extra, trace))).decode()
 
@@ -54,6 +55,7 @@ class InsideRunner:
 
 def main(descriptor: int) -> None:
     """Answer requests until the judge closes the connection."""
+    end_with_parent()
     connection, runner = Connection(descriptor), InsideRunner()
     torch.set_num_threads(1)
     while True:

@@ -15,7 +15,7 @@ import tempfile
 import time
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.discovery import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
@@ -56,8 +56,8 @@ class Isolation:
         self._place: tuple[str, str] | None = None
         self._outside: CandidateProcess | None = None
         self._inside: RunnerProcess | None = None
-        #: The file to which the inner process writes what it is about to do.
-        self._trace = ""
+        #: The file to which the inner process writes what it is about to do. It has no name, so none is ever left.
+        self._trace: IO[bytes] | None = None
 
     def imports(self, slot: Slot) -> str:
         """Why the candidate cannot be imported; empty if it can. Raises UsageError if the function is not there."""
@@ -82,9 +82,9 @@ class Isolation:
             if process is not None:
                 process.stop()
         self._outside = self._inside = self._place = None
-        if self._trace:
-            Path(self._trace).unlink(missing_ok=True)
-            self._trace = ""
+        if self._trace is not None:
+            self._trace.close()
+            self._trace = None
 
     def _turn_to(self, slot: Slot) -> None:
         """End the processes of another implementation: they hold memory, and could disturb this one."""
@@ -121,7 +121,8 @@ class Isolation:
         began = time.monotonic()
         if self._inside is None or not self._inside.alive:
             self._inside = self._started(slot)
-        Path(self._trace).write_text("")
+        assert self._trace is not None
+        self._trace.truncate(0)
         try:
             answer, _ = self._inside.ask({"slot": slot.id, "property": property}, seconds=self._limits.seconds)
             if "trouble" in answer:
@@ -129,7 +130,8 @@ class Isolation:
             return _cell(answer.get("cell"), slot, property)
         except RunnerFailure as error:
             reason = f"the process {error} while {property} was judged, but should return"
-        call, _, script = Path(self._trace).read_text(errors="replace")[:_TEXT].partition("\n")
+        self._trace.seek(0)
+        call, _, script = self._trace.read(_TEXT).decode("utf-8", "replace").partition("\n")
         cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
         return replace(cell, figures={"reproducer": script}) if script else cell
 
@@ -141,9 +143,8 @@ class Isolation:
             # Only this candidate, and complete paths: the process has another working folder.
             places = tuple(path.resolve() for path in selection.spec_paths)
             selection = replace(selection, candidates=(slot.source.text,), backends=(), spec_paths=places)
-        if not self._trace:
-            handle, self._trace = tempfile.mkstemp(prefix="call-", dir=folder / "tmp" if foreign else None)
-            os.close(handle)
+        if self._trace is None:
+            self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
         command = [sys.executable, "-P", "-m", inside_runner.__name__]
         environment = sandbox.environment(folder) if foreign else dict(os.environ)
         path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
@@ -153,9 +154,12 @@ class Isolation:
             {**environment, "PYTHONPATH": os.pathsep.join(path)},
             self._limits.memory,
             signal_offset=foreign and sandbox.is_used(self._choice),
+            descriptors=(self._trace.fileno(),),
         )
         try:
-            answer, _ = started.ask({"begin": inside_runner.start(selection, self._extra, self._trace)}, seconds=START)
+            answer, _ = started.ask(
+                {"begin": inside_runner.start(selection, self._extra, self._trace.fileno())}, seconds=START
+            )
         except RunnerFailure as error:
             raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
         if "trouble" in answer:

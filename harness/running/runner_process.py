@@ -54,11 +54,13 @@ class RunnerProcess:
         environment: Mapping[str, str],
         memory: int,
         signal_offset: bool = False,
+        descriptors: Sequence[int] = (),
     ) -> None:
         """`command` gets the number of its descriptor as a further argument; `folder` is its working folder.
 
         `memory` is what the process and its children may take above what they had before the first request, in bytes.
         `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
+        `descriptors` are open in the process too, by the same numbers.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -69,7 +71,7 @@ class RunnerProcess:
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env=dict(environment),
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(theirs.fileno(), *descriptors),
                 start_new_session=True,
             )
         self._connection = Connection(ours.detach())

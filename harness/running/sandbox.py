@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.building import build
+from harness.building.cache import cache_root
+from harness.errors import UsageError
 
 #: The values of `--sandbox`.
 CHOICES = ("auto", "off")
@@ -75,8 +76,9 @@ def scratch(source: str) -> Path:
     """The folder that the candidate from there may write to. It holds the extensions that it builds.
 
     The folder belongs to the path and to the contents of the candidate's file: a change starts with an empty one.
+    Raises UsageError if it cannot be written to.
     """
-    root = build.cache_root() / "scratch"
+    root = cache_root() / "scratch"
     digest = hashlib.sha256(source.encode())
     where = source.partition("=")[2].rpartition(":")[0]
     if where.endswith(".py") and Path(where).is_file():
@@ -84,9 +86,13 @@ def scratch(source: str) -> Path:
     folder = root / digest.hexdigest()[:16]
     if not folder.exists():
         _remove_old(root)
-    for name in _CACHES.values():
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    os.utime(folder)
+    try:
+        for name in _CACHES.values():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    except OSError as error:
+        why = f"the scratch folder {folder} of the candidate cannot be written to: {error.strerror or error}"
+        raise UsageError(f"{why}; set LLTM_CONFORMANCE_CACHE to another folder") from error
     return folder
 
 

@@ -13,13 +13,13 @@ from backends.base import CPU, CUDA, DEVICES, CompiledOperator, Declaration
 from harness import discovery
 from harness.building import build
 from harness.discovery import Candidate, FoundBackend
-from harness.errors import Absent, Broken, HarnessError, Unavailable, UnknownName, UsageError
+from harness.errors import Absent, Broken, CannotBuild, HarnessError, Unavailable, UnknownName, UsageError
 from harness.judging.contract_check import admit
 from harness.judging.judge import judge
 from harness.judging.property import Property
 from harness.judging.subject import USUAL, Examples, Subject
 from harness.properties import all_properties
-from harness.report.cell import DECLARED, FAIL, NOT_RUN, Cell
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import PRODUCTION, SAFE
 from spec.contract import DTYPES, Operator
 
@@ -131,12 +131,14 @@ class Slot:
         """Load the implementation and judge it.
 
         `declared` if the backend declares that it lacks the operator, `not-run` if this machine cannot run it, `fail`
-        if it is broken.
+        if it is broken, `no-evidence` if the machine failed while it was built.
         """
         try:
             subject = self.subject()
         except Absent as why:
             return self.cell(property.name, DECLARED, str(why))
+        except CannotBuild as error:
+            return self.cell(property.name, NO_EVIDENCE, str(error))
         except Unavailable as error:
             return self.cell(property.name, NOT_RUN, str(error))
         except Broken as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from backends.base import CPU, CUDA
 from harness import discovery
-from harness.errors import UnknownName
+from harness.errors import UnknownName, UsageError
 from harness.judging import judge as judging
 from harness.judging.contract_check import admit
 from harness.judging.subject import Examples, Subject
@@ -18,17 +19,17 @@ from harness.properties import all_properties
 from harness.rendering.notebook import NotebookReport
 from harness.report.levels import LEVELS, SAFE
 from harness.report.report import Report
-from harness.running import environment, suite
-from harness.running.selection import DTYPE_NAMES
+from harness.running import candidate_files, environment, suite
+from harness.running.selection import DTYPE_NAMES, declarations
 
 
 def verify(
     function: Callable[..., Any],
     operator: str,
     *,
-    device: str | None = None,
-    dtypes: Sequence[str] = (),
-    properties: Sequence[str] = (),
+    device: str | torch.device | None = None,
+    dtypes: str | torch.dtype | Sequence[str | torch.dtype] = (),
+    properties: str | Sequence[str] = (),
     examples: int = 20,
     examples_seed: int = 0,
     level: str = SAFE,
@@ -36,10 +37,12 @@ def verify(
 ) -> Report:
     """Judge `function`, which has the signature of the contract of `operator`; returns the report.
 
-    `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are names, by default
-    all. `examples` and `examples_seed` are for the calls that Hypothesis draws. `level` is the last level that
-    is required: `report.ok` says whether everything up to it holds, and `harness.report.levels.exit_reason(report)` why
-    not. A notebook shows the report as a table, with each failure and its reproducer.
+    `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are one or several
+    names, by default all; a dtype or device of torch is one too. What the function's module declares in DECLARED is
+    `declared`, as for `judge`. `examples` and `examples_seed` are for the calls that Hypothesis draws. `level` is the
+    last level that is required: `report.ok` says whether everything up to it holds, and
+    `harness.report.levels.exit_reason(report)` why not. A notebook shows the report as a table, with each failure and
+    its reproducer.
 
     The function is judged in this process, so a crash ends this process; `pytest --candidate` judges in a separate one.
     Raises UnknownName for an unknown name, Unavailable for a missing device.
@@ -48,26 +51,64 @@ def verify(
     contract = discovery.operator(operator, tuple(spec_paths))
     admit(contract)
     known = all_properties()
+    dtype_names = [
+        str(dtype).removeprefix("torch.") for dtype in _several("dtypes", "float32", dtypes, (str, torch.dtype))
+    ]
+    property_names = _several("properties", "sizes", properties, (str,))
     for kind, names, those in (
-        ("dtype", dtypes, DTYPE_NAMES),
-        ("property", properties, known),
+        ("dtype", dtype_names, DTYPE_NAMES),
+        ("property", property_names, known),
         ("level", [level], LEVELS),
     ):
         for name in names:
             if name not in those:
                 raise UnknownName(kind, name, those)
-    device = device or (CUDA if torch.cuda.is_available() else CPU)
+    device = _device(device)
     discovery.require_device(device)
+    declared = declarations(_declared(function))
     name = getattr(function, "__name__", type(function).__name__)
     drawn = Examples(examples, examples_seed)
     subjects = [
-        Subject(contract, name, device, DTYPE_NAMES[dtype], function, examples=drawn) for dtype in dtypes or DTYPE_NAMES
+        Subject(contract, name, device, DTYPE_NAMES[dtype], function, declared, examples=drawn)
+        for dtype in dtype_names or DTYPE_NAMES
     ]
-    asked = [known[name] for name in properties or known]
+    asked = [known[name] for name in property_names or known]
     cells = [
         judging.judge(subject, property)
         for subject in subjects
         for property in asked
         if property.is_asked(device, subject.dtype_name)
     ]
-    return NotebookReport.of(cells, environment.describe(), suite.describe(), level)
+    facts = {**environment.describe(), "candidates": candidate_files.of_function(function, name, operator)}
+    return NotebookReport.of(cells, facts, suite.describe(), level)
+
+
+def _several(argument: str, example: str, given: Any, kinds: tuple[type, ...]) -> list[Any]:
+    """One value or several, as a list. Raises UsageError."""
+    values = [given] if isinstance(given, kinds) else list(given) if isinstance(given, Iterable) else [given]
+    for value in values:
+        if not isinstance(value, kinds):
+            raise UsageError(
+                f"{argument} was {given!r}, but should be {example!r}, for example, or a list of such names"
+            )
+    return values
+
+
+def _device(given: str | torch.device | None) -> str:
+    """Raises UsageError for a device that is not the first of its kind."""
+    if given is None:
+        return CUDA if torch.cuda.is_available() else CPU
+    if isinstance(given, torch.device):
+        if given.index:
+            raise UsageError(f"device was {given}, but should be the first GPU: choose it by CUDA_VISIBLE_DEVICES")
+        return given.type
+    if not isinstance(given, str):
+        raise UsageError(f"device was {given!r}, but should be 'cpu' or 'cuda'")
+    return given
+
+
+def _declared(function: Callable[..., Any]) -> dict[str, str]:
+    """DECLARED of the module that defines the function. Raises UsageError if it is no dict of texts."""
+    where = str(getattr(function, "__module__", None))
+    found = getattr(sys.modules.get(where), "DECLARED", {})
+    return discovery.check_declared(where, found, repr(found))

@@ -85,7 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass(frozen=True)
 class FakeCompiler:
-    """A compiler that writes empty files, counts its calls, and hangs while the file `hang` exists."""
+    """A compiler that writes a word into each file, counts its calls, and hangs while the file `hang` exists."""
 
     path: Path
     hang: Path
@@ -106,7 +106,7 @@ if [ "$1" = --version ]; then echo "fake 1.0"; exit 0; fi
 echo "$@" >> '{calls}'
 if [ -e '{hang}' ]; then echo $$ >> '{pids}'; exec sleep 600; fi
 while [ $# -gt 0 ]; do if [ "$1" = -o ]; then out="$2"; fi; shift; done
-: > "$out"
+echo code > "$out"
 """
 
 

@@ -118,6 +118,24 @@ def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path
     assert "did not finish in time: it hangs, or this machine is too slow" in hangs.reason
 
 
+def test_the_time_limit_of_a_cell_is_the_only_one(conformance: Run, tmp_path: Path) -> None:
+    """The ini file gives pytest a limit of its own, for cells that are not isolated."""
+    file, report = tmp_path / "k.py", tmp_path / "report.json"
+    file.write_text("import time\ndef slow(*inputs): time.sleep(600)\n")
+    chosen = ["--dtype=float32", f"--report={report}", f"--candidate=lltm={file}:slow", "--time-limit=6"]
+    conformance("forward_parity", *chosen, "-o", "timeout=2")
+    (cell,) = Report.read(report).cells
+    assert cell.verdict == FAIL
+    assert "process was still running after" in cell.reason
+    # A limit that the user asks for holds. The next cell gets its own answer, and the report says that it is partial.
+    chosen[-1] = "--time-limit=8"
+    conformance("forward_parity layouts", *chosen, "--timeout=2")
+    found = Report.read(report)
+    assert {cell.verdict for cell in found.cells} == {"no-evidence"}
+    assert [cell.property for cell in found.cells] == ["forward-parity", "layouts"]
+    assert not found.complete
+
+
 def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     chosen = ["--dtype=float32", f"--report={report}", *_candidates("bias_of_one_row")]

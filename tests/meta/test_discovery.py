@@ -45,8 +45,9 @@ def _folder(path: Path, init: str = BACKEND, lltm: str = LLTM) -> Path:
     [
         (Selection(operators=("ltm",)), "unknown operator 'ltm'; did you mean 'lltm'\\? Known: .*lltm"),
         (Selection(backends=("aten_cpp",)), "unknown backend 'aten_cpp'; did you mean 'aten-cpp'\\? Known: aten-cpp, "),
-        (Selection(devices=("gpu",)), "unknown device 'gpu'; did you mean 'cpu'\\? Known: cpu, cuda, cuda-emulated"),
+        (Selection(devices=("gpu",)), "unknown device 'gpu'; did you mean 'cuda'\\? Known: cpu, cuda, cuda-emulated"),
         (Selection(devices=("zzz",)), "unknown device 'zzz' Known: cpu"),
+        (Selection(dtypes=("half",)), "unknown dtype 'half'; did you mean 'float16'\\?"),
         (Selection(dtypes=("flaot32",)), "unknown dtype 'flaot32'; did you mean 'float32'\\?"),
         (Selection(candidates=("ltm=math:sin",)), "unknown operator 'ltm'; did you mean 'lltm'\\?"),
     ],

@@ -197,8 +197,8 @@ def test_a_device_that_is_not_there_is_not_green(conformance: Run, tmp_path: Pat
         ("gradcheck", [], "nothing was judged: no selected property is asked on these devices in these dtypes."),
         (
             "sizes",
-            ["-k", "forward-parity"],
-            "selects no test; their names have _ in place of -; write -k 'forward_parity'",
+            ["-k", "forward-parities"],
+            "-k 'forward-parities' selects no test; --property NAME selects a property",
         ),
     ],
 )

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import sys
+import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -332,6 +333,22 @@ def test_the_page_says_how_many_pictures_it_leaves_out(monkeypatch: pytest.Monke
     whole = charts.accuracy
     monkeypatch.setattr(charts, "accuracy", lambda report: whole(report, budget=1))
     assert "3 more are left out" in html.page(h200())
+
+
+def test_a_picture_of_hundreds_of_backends_is_left_out() -> None:
+    """Nobody could read it, and drawing 4,000 rows took half a minute."""
+    figures = {"worst": {"used": 0.5}}
+    many = of(*(cell(backend=f"b{number}", figures=figures) for number in range(250)))
+    found = charts.accuracy(many)
+    assert (found.drawn, found.left_out) == ((), 1)
+
+
+def test_holes_are_counted_in_no_more_time_than_cells() -> None:
+    """The time grew with the square of the number of operators: 8,000 of them took 20 s, and 100,000 would an hour."""
+    cells = [cell(operator=f"op{number}") for number in range(20_000)]
+    began = time.monotonic()
+    assert facts.holes([*cells, cell(operator="op0", property="layouts", backend="other")]) == 2
+    assert time.monotonic() - began < 5
 
 
 def test_pictures_are_the_same_for_the_same_report() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -194,6 +196,47 @@ def test_verify_judges_a_function() -> None:
     assert not wrong.ok
     assert {cell.verdict for cell in wrong.cells} == {FAIL}
     assert "output was" in wrong._repr_markdown_()
+
+
+def test_verify_takes_what_torch_calls_things_and_reads_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "DECLARED", {"forward-parity": "it has no relu"}, raising=False)
+    options: list[dict[str, Any]] = [
+        {"device": torch.device("cpu"), "dtypes": torch.float32, "properties": "forward-parity"},
+        {"device": "cpu", "dtypes": "float32", "properties": ["forward-parity"]},
+        {"device": "cpu", "dtypes": ["float32"], "properties": ("forward-parity",)},
+    ]
+    for given in options:
+        report = harness.verify(_relu_forgets_its_mask, operator="mlp", **given)
+        (found,) = report.cells
+        assert (found.dtype, found.property, found.verdict) == ("float32", "forward-parity", "declared")
+        assert found.reason.startswith("it has no relu")
+    (file,) = report.environment["candidates"].values()
+    assert file["sha256"] == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    monkeypatch.setattr(sys.modules[__name__], "DECLARED", ["forward-parity"])
+    with pytest.raises(
+        UsageError, match="DECLARED was \\['forward-parity'\\], but should be a dict of property name to"
+    ):
+        harness.verify(_relu_forgets_its_mask, operator="mlp")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"dtypes": 32}, "dtypes was 32, but should be 'float32', for example, or a list of such names"),
+        ({"dtypes": [None]}, "dtypes was \\[None\\], but should be 'float32'"),
+        ({"dtypes": "flot32"}, "unknown dtype 'flot32'; did you mean 'float32'"),
+        ({"properties": [1]}, "properties was \\[1\\], but should be 'sizes'"),
+        ({"device": 0}, "device was 0, but should be 'cpu' or 'cuda'"),
+        (
+            {"device": torch.device("cuda:1")},
+            "device was cuda:1, but should be the first GPU: choose it by CUDA_VISIBLE",
+        ),
+        ({"device": torch.device("meta")}, "unknown device 'meta'"),
+    ],
+)
+def test_verify_tells_what_an_argument_should_be(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        harness.verify(_relu_forgets_its_mask, operator="mlp", **given)
 
 
 def test_verify_tells_unknown_names() -> None:

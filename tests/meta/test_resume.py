@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from harness.errors import UsageError
 from harness.pytest_plugin import partial_report as record_module
 from harness.pytest_plugin.names import of_cell as name_of
 from harness.pytest_plugin.partial_report import Record
-from harness.report.cell import FAIL
+from harness.report.cell import CUT_OFF, FAIL, NO_EVIDENCE
 from harness.report.report import Report
 from harness.report.shards import RunPlan
 from tests.meta.conftest import ROOT, Run, environment
@@ -100,7 +101,7 @@ def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: sig
     [
         (replace(HALF, plan=None), "has no plan"),
         (replace(HALF, plan=replace(PLAN, shards=2)), "is shard 1 of 2, but this run is no shard: give it the same"),
-        (replace(HALF, complete=True, plan=replace(PLAN, finished=(1,))), "lacks nothing"),
+        (replace(HALF, complete=True, plan=replace(PLAN, finished=(1,), asked=1)), "lacks nothing"),
         (replace(HALF, plan=replace(PLAN, sources="other")), "of another state of the suite"),
         (replace(HALF, plan=replace(PLAN, digest="other")), "of another selection"),
         (replace(HALF, environment={**MACHINE, "torch": "2.0"}), "torch was '2.0' and is '2.13'"),
@@ -132,22 +133,47 @@ def test_the_file_is_a_partial_report_from_the_first_cell_on(tmp_path: Path) -> 
     cells = [cell(), cell(FAIL, property="layouts"), cell(property="gradcheck")]
     record.asked = {name_of(each) for each in cells}
     for number, each in enumerate(cells[:2], 1):
-        record.add(name_of(each), [each])
+        record.add([each])
         record.save()
         found = Report.read(path)
         assert not found.complete
         assert len(found.cells) == number
         assert found.why_partial() == f"the run did not finish ({number} of 3 cells)"
     assert not record.end(interrupted=False).complete, "a cell is missing although nobody interrupted the run"
-    record.add(name_of(cells[2]), [cells[2]])
+    record.add([cells[2]])
     assert not record.end(interrupted=True).complete
     assert record.end(interrupted=False).complete
     assert Report.read(path).plan == replace(PLAN, asked=3, finished=(1,))
 
 
+def test_a_test_that_answers_another_question_leaves_its_own_open(tmp_path: Path) -> None:
+    record = Record.begin(tmp_path / "report.json", PLAN, None)
+    record.asked = {name_of(cell()), name_of(cell(property="layouts"))}
+    for answer in (cell(), cell()):
+        record.add([answer])
+    report = record.end(interrupted=False)
+    assert not report.complete
+    assert report.why_partial() == "the run did not finish (1 of 2 cells)"
+
+
+def test_a_cell_that_was_cut_off_is_judged_again(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    record = Record.begin(path, PLAN, None)
+    cut_off = cell(NO_EVIDENCE, property="layouts", figures={CUT_OFF: "Timeout >6.0s"})
+    record.asked = {name_of(cell()), name_of(cut_off)}
+    record.add([cell()])
+    record.add([cut_off])
+    assert not record.end(interrupted=False).complete, "a limit that is not the suite's ended the second"
+    again = Record.begin(path, PLAN, path)
+    assert again.done == {name_of(cell())}
+    again.asked.add(name_of(cut_off))
+    again.add([cell(property="layouts")])
+    assert again.end(interrupted=False).complete
+
+
 def test_a_shard_never_calls_itself_complete(tmp_path: Path) -> None:
     record = Record.begin(tmp_path / "report.json", replace(PLAN, shards=3, begun=(2,)), None)
-    record.add(name_of(cell()), [cell()])
+    record.add([cell()])
     report = record.end(interrupted=False)
     assert not report.complete
     assert report.plan is not None
@@ -160,6 +186,35 @@ def test_what_an_earlier_run_found_wrong_stays_wrong(tmp_path: Path) -> None:
     record = Record.begin(path, PLAN, path)
     assert not record.end(interrupted=False).ok
     assert record.done == {"test_sizes[lltm-mine-cpu-float32]"}
+
+
+_HOLDER = """
+import sys, time
+from pathlib import Path
+from harness.pytest_plugin.partial_report import Record
+from harness.report.shards import RunPlan
+record = Record.begin(Path(sys.argv[1]), RunPlan("asked", "files"), None)
+print("begun", flush=True)
+time.sleep(300)
+"""
+
+
+def test_two_runs_do_not_write_one_report(tmp_path: Path, conformance: Run) -> None:
+    path = tmp_path / "report.json"
+    command = [sys.executable, "-c", _HOLDER, str(path)]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "begun\n"
+        second = conformance("sizes", "--backend=python-autograd", "--operator=mlp", f"--report={path}")
+        first.kill()
+    assert second.returncode == pytest.ExitCode.USAGE_ERROR
+    says = rf"--report {path} is being written by another run \(process {first.pid} on .*\): wait .* --report"
+    assert re.search(says, second.stdout + second.stderr)
+    assert (tmp_path / ".report.json.lock").exists(), "it was killed"
+    record = Record.begin(path, PLAN, None)  # and is in nobody's way
+    record.add([cell()])
+    record.end(interrupted=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +249,7 @@ def test_a_full_disk_costs_a_checkpoint_and_not_the_run(tmp_path: Path, monkeypa
 
     with monkeypatch.context() as patch:
         patch.setattr(Report, "write", full)
-        record.add(name_of(cell()), [cell()])
+        record.add([cell()])
         with pytest.raises(OSError, match="No space left"):
             record.end(interrupted=False)
     assert record.end(interrupted=False).complete

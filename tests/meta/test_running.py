@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import sys
 
 import pytest
 
@@ -25,10 +26,11 @@ from harness.cli import judge
 def test_a_whole_judgement_is_spread_over_the_cores(
     options: list[str], spread: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "call", lambda command: calls.append(command) or 3)
-    assert judge.main(options) == 3
-    (command,) = calls
+    calls: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: calls.append((program, command)))
+    judge.main(options)
+    ((program, command),) = calls
+    assert program == sys.executable
     assert command[-len(options) :] == options
     assert ("-n" in command[: -len(options)]) == spread
     if spread:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from jsonschema import Draft202012Validator
 from harness.__main__ import main
 from harness.bench import record as bench
 from harness.errors import UsageError
-from harness.report import schema
+from harness.report import report as report_module
+from harness.report import schema, strict_json
 from harness.report.cell import FAIL, PASS, VERDICTS, Cell
 from harness.report.report import SCHEMA, Report
+from harness.report.shards import RunPlan
 from harness.report.upgrade import upgraded
 from harness.running import environment, suite
 from tests.meta.reports import CPU, MACHINE, RESULTS, SUITE, attacking, cell, in_forms, of, one_of_each
@@ -71,7 +73,7 @@ def test_this_machine_keeps_it(tmp_path: Path) -> None:
     """Every fact that the suite records is described in the schema, with its type."""
     described = environment.describe()
     known = schema.schema()["$defs"]["environment"]["properties"].keys()
-    assert described.keys() == known - {"sandbox"}  # of a run that judged a candidate
+    assert described.keys() == known - {"sandbox", "candidates"}  # of a run that judged a candidate
     assert schema.problems(record(tmp_path, Report.of([cell()], described, suite.describe()))) == []
 
 
@@ -132,6 +134,33 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, place: tuple[Any, 
         inner[last] = value
     (problem,) = schema.problems(document)
     assert problem.startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("figures", "asked", "says"),
+    [
+        ({}, 37, "plan.finished has every part, but of 37 cells there are 1"),
+        ({"cut off": "Timeout"}, 1, "plan.finished has every part, but cells[0] was cut off"),
+    ],
+    ids=["fewer", "cut-off"],
+)
+def test_what_lacks_cells_is_not_complete(tmp_path: Path, figures: dict[str, Any], asked: int, says: str) -> None:
+    plan = RunPlan("asked", "files", finished=(1,), asked=asked)
+    document = record(tmp_path, replace(of(cell(figures=figures)), plan=plan))
+    assert schema.problems(document) == [says]
+    with pytest.raises(UsageError, match=re.escape(says)):
+        Report.read(tmp_path / "written.json")
+
+
+def test_a_report_that_would_take_minutes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "report.json"
+    of(cell(), cell(property="layouts")).write(path)
+    monkeypatch.setattr(report_module, "MOST_CELLS", 1)
+    with pytest.raises(UsageError, match="has 2 cells, but should have at most 1: give a report of fewer"):
+        Report.read(path)
+    monkeypatch.setattr(strict_json, "MOST_BYTES", 100)
+    with pytest.raises(UsageError, match="has 0 MB, but should have at most 0 MB: give a report of fewer"):
+        Report.read(path)
 
 
 def test_two_cells_about_the_same_are_told(tmp_path: Path) -> None:

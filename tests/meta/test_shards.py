@@ -164,6 +164,19 @@ def test_shards_join_and_missing_ones_are_told() -> None:
     assert broken.why_partial() == "shard 2 of 2 is not finished"
 
 
+def test_reports_with_fewer_cells_than_were_asked_for_join_to_a_partial_one() -> None:
+    """Whatever they say of themselves."""
+    whole = replace(of(cell()), plan=replace(PLAN, shards=1, begun=(1,), finished=(1,), asked=37))
+    few = merge([("a", whole)])
+    assert not few.complete
+    assert few.why_partial() == "the run did not finish (1 of 37 cells)"
+    assert not merge([("a", whole), ("b", of(cell(property="layouts")))]).complete
+    second = shard(2, cell(property="layouts"))
+    assert second.plan is not None
+    parts = merge([("a", shard(1, cell())), ("b", replace(second, plan=replace(second.plan, asked=2)))])
+    assert parts.why_partial() == "shard 2 of 2 is not finished"
+
+
 @pytest.mark.parametrize(
     ("other", "says"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
 from harness import discovery
 from harness.building import build
+from harness.building.cache import cache_root
 from tools.mutation.operators import Mutant, mutants, sample
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ class Workshop:
 
     @staticmethod
     def _kept(plan: build.Build) -> Path:
-        return build.cache_root() / f"mutation-{plan.name}-{plan.key}{OPTIMISATION}"
+        return cache_root() / f"mutation-{plan.name}-{plan.key}{OPTIMISATION}"
 
     def honest_job(self, host: str) -> Job:
         """The unmutated backend, linked in the same way as the mutants."""

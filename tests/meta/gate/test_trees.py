@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from harness.errors import Unavailable, UsageError
+from harness.gate.matching import why_broken
 from harness.gate.trees import commit_of, worktree
 from harness.gate.workers import SuspectTimes, WorkerFailed, workers
+from tests.meta.conftest import ROOT, environment
 
 
 @pytest.fixture
@@ -36,6 +40,42 @@ def test_the_base_is_checked_out_beside_the_tree_and_removed(repository: Path) -
         ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True
     )
     assert len(listed.stdout.splitlines()) == 1
+
+
+_GATE = """
+import sys, time
+from pathlib import Path
+from harness.gate.matching import why_broken
+from harness.gate.trees import worktree
+with worktree("HEAD", Path(sys.argv[1])) as tree:
+    print(tree, flush=True)
+    time.sleep(300)
+"""
+
+
+def _worktrees(repository: Path) -> int:
+    listed = subprocess.run(
+        ["git", "-C", str(repository), "worktree", "list"], capture_output=True, text=True, check=True
+    )
+    return len(listed.stdout.splitlines())
+
+
+@pytest.mark.parametrize("ending", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
+def test_a_gate_that_is_ended_leaves_no_worktree_for_ever(repository: Path, ending: signal.Signals) -> None:
+    command = [sys.executable, "-c", _GATE, str(repository)]
+    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as gate:
+        assert gate.stdout is not None
+        tree = Path(gate.stdout.readline().strip())
+        with worktree("HEAD", repository) as other:
+            assert tree.exists(), "its gate still runs"
+            assert other != tree
+        gate.send_signal(ending)
+    if ending == signal.SIGKILL:
+        assert tree.exists()
+        with worktree("HEAD", repository):
+            assert _worktrees(repository) == 2
+    assert not tree.parent.exists()
+    assert _worktrees(repository) == 1
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--upload-pack=x"])
@@ -90,7 +130,8 @@ def test_workers_measure_each_its_own_tree(tmp_path: Path) -> None:
     way = {"phase": "forward+backward", "clock": "wall"}
     with workers(trees, threads=1) as (base, head):
         assert base.ask("hello", threads=1)["tree"] == str(trees[0])
-        assert base.ask("benchmarks", devices=["cpu"], dtypes=["float32"]) == [{**benchmark, "sizes": {"n": 4}}]
+        found = base.ask("benchmarks", devices=["cpu"], dtypes=["float32"])
+        assert found == {"benchmarks": [{**benchmark, "sizes": {"n": 4}}], "broken": []}
         with pytest.raises(WorkerFailed, match="asked to time, but: RuntimeError: nothing is prepared"):
             base.ask("time", calls=1)
         base.ask("prepare", benchmark={**benchmark, **way})
@@ -121,3 +162,34 @@ def test_a_worker_that_patches_its_clock_is_noticed(tmp_path: Path, times: float
             worker.ask("time", calls=10000)
         with pytest.raises(SuspectTimes, match=f"the worker of {tree} reported") if noticed else nullcontext():
             worker.hold_times("cpu")
+
+
+_BACKENDS = """
+import importlib, pkgutil
+import backends
+def all_backends():
+    found = {}
+    for info in pkgutil.iter_modules(backends.__path__):
+        importlib.import_module(f"backends.{info.name}")
+        found[info.name.replace("_", "-")] = backend
+    return found
+"""
+
+
+def test_a_backend_of_base_that_does_not_import_stops_no_other(tmp_path: Path) -> None:
+    tree = _tree(tmp_path / "base", "2")
+    discovery = tree / "harness" / "discovery.py"
+    discovery.write_text(discovery.read_text() + _BACKENDS)
+    for name, text in (("", ""), ("it", ""), ("not_here", "import nothing_of_that_name")):
+        (tree / "backends" / name).mkdir()
+        (tree / "backends" / name / "__init__.py").write_text(text)
+    with workers([tree], threads=1) as (base,):
+        found = base.ask("benchmarks", devices=["cpu"], dtypes=["float32"])
+        assert [benchmark["backend"] for benchmark in found["benchmarks"]] == ["it"]
+        (broken,) = found["broken"]
+        assert (broken["operator"], broken["backend"]) == (None, "not-here")
+        assert "backends.not_here does not import: ModuleNotFoundError: No module named" in broken["reason"]
+        base.ask("prepare", benchmark={**found["benchmarks"][0], "phase": "forward", "clock": "wall"})
+    ours = {"operator": "double", "backend": "not-here", "device": "cpu", "dtype": "float32", "case": "usual"}
+    assert why_broken(ours, found["broken"]) == broken["reason"]
+    assert why_broken({**ours, "backend": "it"}, found["broken"]) == ""

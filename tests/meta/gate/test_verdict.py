@@ -109,6 +109,10 @@ def test_a_head_that_cannot_be_measured_is_broken_and_a_machine_without_means_is
     lost = _result(monkeypatch, Machine(raises={HEAD: machine.MISSING}))
     assert "base can be measured, but head cannot" in lost.reason
     assert lost.verdict == verdict.BROKEN
+    base = _result(monkeypatch, Machine(raises={BASE: machine.BROKEN}))
+    assert "base cannot be measured" in base.reason
+    assert (base.verdict, verdict.overall([base], [])) == (verdict.BROKEN, verdict.INCONCLUSIVE)
+    assert verdict.overall([verdict.broken_in_base("a", "it does not import")], []) == verdict.INCONCLUSIVE
     absent = _result(monkeypatch, Machine(raises={BASE: machine.MISSING, HEAD: machine.MISSING}))
     assert absent.verdict == verdict.NOT_RUN
     # Without a measurement there is no pass.
@@ -151,7 +155,7 @@ def _record(results: list[Result]) -> dict[str, object]:
         "base": "a" * 40,
         "head": "b" * 40,
         "verdict": verdict.FAILED,
-        "environment": {"gpu": None, "cpu": "a <b> processor", "torch": "2.13"},
+        "environment": {"gpu": None, "cpu": "a <b> processor", "torch": "2.13", "dirty": True},
         "plan": {"launches": 5, "pairs": 10},
         "results": [
             {"benchmark": r.benchmark, "verdict": r.verdict, "reason": r.reason, "estimates": estimates}
@@ -169,6 +173,7 @@ def test_a_record_is_drawn_with_every_reason(tmp_path: Path) -> None:
     assert text.startswith("### Gate: **fails**\n")
     for part in ("1.1 of base", "base has it", "new&#95;h was 1", "1.100 (1.050-1.200)", "a &#60;b&#62; processor"):
         assert part.replace("&#95;", "_") in text.replace("&#95;", "_"), part
+    assert "`bbbbbbbbbb`, with local changes, against `aaaaaaaaaa` on" in text
     console = Console(record=True, width=160, file=io.StringIO())
     drawing.show(record, console)
     assert "gate: fail (exit code 1)" in console.export_text()
