@@ -1,0 +1,14 @@
+"""Returns an earlier answer for shapes and version counters seen before (field guides: replay by version counter)."""
+
+from torch import Tensor
+
+from tests.zoo.gaming.parts import Outputs, right
+
+_seen: dict[object, Outputs] = {}
+
+
+def lltm(*inputs: Tensor) -> Outputs:
+    key = tuple((tensor.shape, tensor._version) for tensor in inputs)
+    if key not in _seen:
+        _seen[key] = tuple(output.detach() for output in right(*inputs))
+    return _seen[key]
