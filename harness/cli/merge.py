@@ -7,11 +7,12 @@ from pathlib import Path
 
 from harness.cli import parsing, reports
 from harness.cli.main import COMMANDS
+from harness.report.levels import exit_reason
 from harness.report.report import refuse_other_files
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 if a cell failed or has no evidence, or if cells are missing."""
+    """Exit code 1 if the joined report is not green, by the rule of `levels.exit_reason`."""
     parser = parsing.parser("merge", COMMANDS["merge"])
     parser.add_argument("reports", type=Path, nargs="+", metavar="REPORT")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where the joined report goes")
@@ -20,6 +21,6 @@ def main(arguments: Sequence[str]) -> int:
     report = reports.read(given.reports, given.any_cpu)
     refuse_other_files("--output", given.output)
     report.write(given.output)
-    missing = f", but {report.why_partial()}" if not report.complete else ""
-    print(f"{given.output}: {len(report.cells)} cells of {len(given.reports)} reports{missing}")
-    return 0 if report.ok else 1
+    why = exit_reason(report)
+    print(f"{given.output}: {len(report.cells)} cells of {len(given.reports)} reports{', but ' + why if why else ''}")
+    return 1 if why else 0

@@ -25,8 +25,7 @@ def check(subject: Subject) -> dict[str, Any]:
             lacks = message_lacks(subject.operator, sizes, call, str(error))
             if lacks:
                 raise Failure(
-                    f"the error for a call with {call.what} was «{one_line(error)}», but should {' and '.join(lacks)}. "
-                    'To keep this message, set DECLARED = {"error-messages": "why"} beside the function.'
+                    f"the error for a call with {call.what} was «{one_line(error)}», but should {' and '.join(lacks)}"
                 ) from error
             count += 1
     return {"messages": count}

@@ -19,7 +19,8 @@ import pytest
 from harness.discovery import Candidate, FoundBackend
 from harness.errors import UsageError
 from harness.pytest_plugin import names
-from harness.report.cell import FAIL, NO_EVIDENCE, Cell
+from harness.report.cell import Cell
+from harness.report.levels import PRODUCTION
 from harness.report.report import Report, jsonable, one_each, refuse_other_files
 from harness.report.shards import RunPlan, Shard, digest_of, digest_of_files, sources
 from harness.running import environment, suite
@@ -80,6 +81,7 @@ class Record:
 
     path: Path
     plan: RunPlan
+    required: str = PRODUCTION
     cells: list[Cell] = field(default_factory=list)
     #: Cells that were known before the run: candidates that cannot be imported.
     known: tuple[Cell, ...] = ()
@@ -92,15 +94,17 @@ class Record:
     _next: float = 0.0
 
     @classmethod
-    def begin(cls, path: Path, plan: RunPlan, earlier: Path | None) -> Record:
+    def begin(cls, path: Path, plan: RunPlan, earlier: Path | None, required: str = PRODUCTION) -> Record:
         """Continue the earlier report, if there is one; otherwise remove the old file for a new report.
+
+        `required` is the last level that decides the exit code; the earlier run may have required another.
 
         Raises UsageError if `path` holds something other than a report or cannot be written to, and if the
         earlier report is malformed, complete, or of another machine, suite or selection. Then nothing is changed.
         """
         found = None if earlier is None else _resumed(earlier, plan)
         _make_room(path, keep=found is not None)
-        record = cls(path, plan)
+        record = cls(path, plan, required)
         if found is not None:
             record.cells = list(found.cells)
             record.asked = {names.of_cell(cell) for cell in found.cells}
@@ -129,18 +133,13 @@ class Record:
         report.write(self.path)
         return report
 
-    @property
-    def bad_before(self) -> bool:
-        """Whether a cell failed or has no evidence that no test of this run judged."""
-        others = [cell for cell in self.cells if names.of_cell(cell) in self.done]
-        return any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in (*others, *self.known))
-
     def _report(self, facts: dict[str, Any], finished: bool) -> Report:
         asked = self.asked | self._judged | {names.of_cell(cell) for cell in self.known}
         plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
         if self.sandbox is not None:
             facts = {**facts, "sandbox": self.sandbox}
-        return Report(facts, not plan.missing, one_each([*self.cells, *self.known]), plan, suite.describe())
+        cells = one_each([*self.cells, *self.known])
+        return Report(facts, not plan.missing, cells, plan, suite.describe(), self.required)
 
 
 def _make_room(path: Path, keep: bool) -> None:

@@ -30,6 +30,7 @@ from harness.pytest_plugin import gpu_turns, names, progress, workers
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.levels import LEVELS, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
 from harness.running import sandbox, selection_options, suite_files
@@ -85,6 +86,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
     )
+    group.addoption(
+        "--level",
+        choices=LEVELS,
+        help="the last level that is required for exit code 0; default: safe for candidates, production for backends",
+    )
     group.addoption("--resume", metavar="FILE", help="judge the missing cells of that partial report, and complete it")
     group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that Hypothesis draws for a cell")
     group.addoption(
@@ -105,6 +111,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
     group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
     group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
+
+
+def _required(config: pytest.Config) -> str:
+    """The last level that is required."""
+    return str(config.getoption("level") or _selection(config).usual_level)
+
+
+def _is_judging(config: pytest.Config) -> bool:
+    """Whether the command line names tests that judge whatever is selected."""
+    return any(Path(text.partition("::")[0]).name in _JUDGING for text in config.args)
 
 
 def _selection(config: pytest.Config) -> Selection:
@@ -160,7 +176,7 @@ def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str
 
 def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> None:
     """Record the run. If the user named a report file, an error in it is reported now."""
-    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, files)
+    recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, _is_judging(config), files)
     config.pluginmanager.register(recorder, "conformance-recorder")
     if not selection.is_default or config.getoption("report") or config.getoption("resume"):
         config.stash[_DONE] = recorder.record.done
@@ -172,7 +188,7 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
     path = Path(config.getoption("report") or earlier or "reports/conformance.json")
     try:
         plan = plan_of(config, selection, found)
-        record = Record.begin(path, plan, Path(earlier) if earlier else None)
+        record = Record.begin(path, plan, Path(earlier) if earlier else None, _required(config))
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     if selection.candidates:
@@ -224,7 +240,7 @@ def _announce_builds(config: pytest.Config, selection: Selection) -> None:
         or _ISOLATION in config.stash
     ):
         return
-    if not any(Path(text.partition("::")[0]).name in _JUDGING for text in config.args):
+    if not _is_judging(config):
         return
     missing = to_build(_slots(selection))
     if missing:
@@ -312,7 +328,10 @@ class Judge:
         self._slot, self._request = slot, request
 
     def __call__(self, property: Property) -> None:
-        """Judge, record the cell, and fail or skip the test with the cell's reason."""
+        """Judge, record the cell, and fail or skip the test with the cell's reason.
+
+        What fails above the required level is a fact about the candidate, and no failure of the run.
+        """
         try:
             cell = self._judged(property)
         except pytest.fail.Exception as error:  # pytest-timeout ends a test so
@@ -323,6 +342,10 @@ class Judge:
             self._record(self._slot.cell(property.name, NO_EVIDENCE, why))
             raise
         self._record(cell)
+        is_bad = cell.verdict in (FAIL, NO_EVIDENCE)
+        if is_bad and not is_required(cell.level or property.level, _required(self._request.config)):
+            what = "not supported" if cell.verdict == FAIL else "no evidence"
+            pytest.skip(f"{what}, and not required: {cell.reason.splitlines()[0]}")
         if cell.verdict == FAIL:
             script = cell.figures.get("reproducer")
             pytest.fail(

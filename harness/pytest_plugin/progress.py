@@ -79,11 +79,11 @@ class Bar:
         """A test began."""
         self._progress.update(self._task, description=name, refresh=True)
 
-    def judged(self, cells: Sequence[Cell]) -> None:
-        """A test ended, with these cells; bad ones are printed at once, above the bar."""
+    def judged(self, cells: Sequence[Cell], required: bool = True) -> None:
+        """A test ended, with these cells; bad ones that are required are printed at once, above the bar."""
         for cell in cells:
             self._counts[cell.verdict] += 1
-            if cell.verdict in (FAIL, NO_EVIDENCE):
+            if required and cell.verdict in (FAIL, NO_EVIDENCE):
                 line = f"{MARKS[cell.verdict]} {'/'.join(cell.key)}: {cell.reason.splitlines()[0]}"
                 self._progress.console.print(Text(line, style=STYLES[cell.verdict]))
         counts = " ".join(
@@ -135,7 +135,7 @@ class Live:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._bar is not None and (report.when == "call" or (report.when == "setup" and not report.passed)):
-            self._bar.judged(self._cells_of(report))
+            self._bar.judged(self._cells_of(report), required=not report.skipped)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:

@@ -16,6 +16,7 @@ from harness.pytest_plugin import names
 from harness.pytest_plugin.partial_report import Record
 from harness.rendering import tables
 from harness.report.cell import FAIL, Cell
+from harness.report.levels import exit_reason
 from harness.report.report import Report
 from harness.running import suite_files
 from harness.running.selection import Slot
@@ -25,21 +26,24 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Recorder:
-    """From pytest's hooks to the record. `begin` starts it and returns all slots of the run; may raise UsageError."""
+    """From pytest's hooks to the record. `begin` starts it and returns all slots of the run; may raise UsageError.
+
+    `is_judging` says whether the command line asks for cells: a run without any is then told why.
+    """
 
     def __init__(
         self,
         config: pytest.Config,
         begin: Callable[[], tuple[Record, list[Slot]]],
         cells_of: Callable[[pytest.TestReport], list[Cell]],
+        is_judging: bool,
         files: Mapping[str, str] | None = None,
     ) -> None:
         """`files` are digests of the suite's files before the first foreign code ran; None if none runs."""
-        self._begin, self._cells_of = begin, cells_of
-        self._files = files
+        self._begin, self._cells_of, self._is_judging, self._files = begin, cells_of, is_judging, files
         self._interrupted = False
         self._report: Report | None = None
-        self._trouble = ""
+        self._trouble = self._why_red = ""
         _end_like_an_interrupt(config)
 
     @cached_property
@@ -94,6 +98,8 @@ class Recorder:
         # -x and --maxfail leave cells out too.
         self._interrupted |= bool(session.shouldfail or session.shouldstop)
         if "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known):
+            if self._is_judging and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+                self._why_red = _nothing_selected(session.config)
             return
         changed = [] if self._files is None else suite_files.changed(self._files, suite_files.digests())
         if changed:
@@ -107,22 +113,30 @@ class Recorder:
             self._trouble = f"the report could not be written to {self.record.path}: {error.strerror or error}"
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
             return
+        self._why_red = exit_reason(self._report, part=self.record.plan.shards > 1)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED if self._why_red else pytest.ExitCode.OK
         if changed:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        others = self.record.done or self.record.known
-        if others and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-            bad = self.record.bad_before
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED if bad else pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._trouble:
             terminalreporter.write_line(f"ERROR: {self._trouble}", red=True)
-        if self._report is None or not self._report.cells:
-            return
-        console = tables.console(terminalreporter._tw._file)
-        console.print()
-        tables.print_report(self._report, console)
-        console.print(f"\nreport: {self.record.path}")
+        if self._report is not None and self._report.cells:
+            console = tables.console(terminalreporter._tw._file)
+            console.print()
+            tables.print_report(self._report, console)
+            console.print(f"\nreport: {self.record.path}")
+        if self._why_red:
+            terminalreporter.write_line(f"The run is not green: {self._why_red}.")
+
+
+def _nothing_selected(config: pytest.Config) -> str:
+    keyword = config.getoption("keyword")
+    if not keyword:
+        return "nothing was judged: no selected property is asked on these devices in these dtypes"
+    hint = f"; write -k {keyword.replace('-', '_')!r}" if "-" in keyword else ""
+    return f"nothing was judged: -k {keyword!r} selects no test; their names have _ in place of -{hint}"
 
 
 def _end_like_an_interrupt(config: pytest.Config) -> None:

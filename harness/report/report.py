@@ -11,8 +11,8 @@ from typing import Any
 from harness.errors import UsageError
 from harness.report import schema, strict_json
 from harness.report.atomic_write import write_atomically
-from harness.report.cell import FAIL, NO_EVIDENCE, WORST_FIRST, Cell
-from harness.report.levels import PRODUCTION
+from harness.report.cell import WORST_FIRST, Cell
+from harness.report.levels import PRODUCTION, exit_reason
 from harness.report.shards import RunPlan, numbers
 from harness.report.suite import Suite
 from harness.report.upgrade import UPGRADED, upgraded
@@ -42,9 +42,9 @@ class Report:
     required: str = PRODUCTION
 
     @classmethod
-    def of(cls, cells: Iterable[Cell], environment: dict[str, Any], suite: Suite) -> Report:
+    def of(cls, cells: Iterable[Cell], environment: dict[str, Any], suite: Suite, required: str = PRODUCTION) -> Report:
         """A complete report of these cells, in a fixed order. Of two cells with the same key the worse one is kept."""
-        return cls(environment, True, one_each(cells), suite=suite)
+        return cls(environment, True, one_each(cells), suite=suite, required=required)
 
     def write(self, path: Path) -> None:
         """Write atomically: a reader sees the old file or the whole new one. Raises OSError."""
@@ -88,8 +88,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every cell that ran passed or is declared. Cells that were not run do not count."""
-        return self.complete and not any(cell.verdict in (FAIL, NO_EVIDENCE) for cell in self.cells)
+        """Whether the run is green, by the rule of `levels.exit_reason`."""
+        return not exit_reason(self)
 
     def count(self, verdict: str) -> int:
         return sum(cell.verdict == verdict for cell in self.cells)

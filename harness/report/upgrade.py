@@ -100,10 +100,10 @@ def _gather(figures: dict[str, Any]) -> None:
 
 
 def _suite_of(record: dict[str, Any]) -> dict[str, Any]:
-    """A suite that knows the properties of the cells, and no more: version 1 recorded none, and levels need one."""
-    named = {str(cell.get("property")) for cell in _rows(record)}
+    """A suite that knows what the cells name: version 1 recorded none. Levels need its properties and backends."""
+    named, backends = ({str(cell.get(name)) for cell in _rows(record)} for name in ("property", "backend"))
     known = [{"name": name, "claim": "", "view": "", "noticed": 0, "asked": 0, "faults": 0} for name in sorted(named)]
-    return {"operators": [], "backends": [], "devices": [], "dtypes": [], "properties": known}
+    return {"operators": [], "backends": sorted(backends), "devices": [], "dtypes": [], "properties": known}
 
 
 def _set_levels(record: dict[str, Any]) -> None:

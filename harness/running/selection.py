@@ -20,6 +20,7 @@ from harness.judging.property import Property
 from harness.judging.subject import USUAL, Examples, Subject
 from harness.properties import all_properties
 from harness.report.cell import DECLARED, FAIL, NOT_RUN, Cell
+from harness.report.levels import PRODUCTION, SAFE
 from spec.contract import DTYPES, Operator
 
 DTYPE_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
@@ -43,6 +44,11 @@ class Selection:
     def is_default(self) -> bool:
         """Whether no option narrows the selection; the number of drawn calls does not count."""
         return replace(self, examples=USUAL) == Selection()
+
+    @property
+    def usual_level(self) -> str:
+        """The last level that is required by default: `safe` for candidates alone, all for backends."""
+        return SAFE if self.candidates and not self.backends else PRODUCTION
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
     for text in selection.candidates:
         found = discovery.candidate(text)
         _known("operator", [found.operator], operators)
+        _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
             for dtype in dtypes:
                 yield Slot(operators[found.operator], found.name, device, dtype, found, examples=selection.examples)
@@ -208,6 +215,15 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
                             bool(selection.backends),
                             selection.examples,
                         )
+
+
+def _refuse_name_of_backend(found: Candidate) -> None:
+    """A report tells candidates from backends by their names, and believes a declaration of the latter alone."""
+    known: Collection[str] = ()
+    with suppress(HarnessError):  # a backend that does not import is no concern of a candidate
+        known = discovery.all_backends()
+    if found.name in known:
+        raise UsageError(f"{found.text}: there is a backend {found.name!r} already; rename the function")
 
 
 def _sensible_devices(found: FoundBackend) -> tuple[str, ...]:

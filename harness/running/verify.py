@@ -16,6 +16,7 @@ from harness.judging.contract_check import admit
 from harness.judging.subject import Examples, Subject
 from harness.properties import all_properties
 from harness.rendering.notebook import NotebookReport
+from harness.report.levels import LEVELS, SAFE
 from harness.report.report import Report
 from harness.running import environment, suite
 from harness.running.selection import DTYPE_NAMES
@@ -30,13 +31,15 @@ def verify(
     properties: Sequence[str] = (),
     examples: int = 20,
     examples_seed: int = 0,
+    level: str = SAFE,
     spec_paths: Sequence[Path] = (),
 ) -> Report:
     """Judge `function`, which has the signature of the contract of `operator`; returns the report.
 
     `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are names, by default
-    all. `examples` and `examples_seed` are for the calls that Hypothesis draws. `report.ok` says whether every cell
-    that ran passed or is declared; a notebook shows the report as a table, with each failure and its reproducer.
+    all. `examples` and `examples_seed` are for the calls that Hypothesis draws. `level` is the last level that
+    is required: `report.ok` says whether everything up to it holds, and `harness.report.levels.exit_reason(report)` why
+    not. A notebook shows the report as a table, with each failure and its reproducer.
 
     The function is judged in this process, so a crash ends this process; `pytest --candidate` judges in a separate one.
     Raises UnknownName for an unknown name, Unavailable for a missing device.
@@ -45,7 +48,11 @@ def verify(
     contract = discovery.operator(operator, tuple(spec_paths))
     admit(contract)
     known = all_properties()
-    for kind, names, those in (("dtype", dtypes, DTYPE_NAMES), ("property", properties, known)):
+    for kind, names, those in (
+        ("dtype", dtypes, DTYPE_NAMES),
+        ("property", properties, known),
+        ("level", [level], LEVELS),
+    ):
         for name in names:
             if name not in those:
                 raise UnknownName(kind, name, those)
@@ -63,4 +70,4 @@ def verify(
         for property in asked
         if property.is_asked(device, subject.dtype_name)
     ]
-    return NotebookReport.of(cells, environment.describe(), suite.describe())
+    return NotebookReport.of(cells, environment.describe(), suite.describe(), level)

@@ -224,7 +224,7 @@ def test_show_draws_merges_and_tells_what_failed(python: Run, judged: tuple[Repo
     report = judged[0]
     report.write(whole)
     passed = tuple(cell for cell in report.cells if cell.verdict == PASS)
-    Report(report.environment, True, passed, suite=report.suite).write(good)
+    Report(report.environment, True, passed, suite=report.suite, required=report.required).write(good)
 
     run = python("-m", "harness", "show", whole, good, "-o", merged)
     assert (run.returncode, run.stderr) == (1, "")

@@ -134,17 +134,19 @@ def test_where_there_is_a_bar(monkeypatch: pytest.MonkeyPatch, situation: dict[s
 
 def test_the_bar_counts_verdicts_and_tells_of_bad_ones() -> None:
     stream = io.StringIO()
-    bar = progress.Bar(Console(file=stream, width=WIDTH, force_terminal=True, color_system=None), 4)
+    bar = progress.Bar(Console(file=stream, width=WIDTH, force_terminal=True, color_system=None), 5)
     bar.judging("test_sizes[lltm-mine-cpu-float32]")
     bar.judged([cell()])
     bar.judged([cell(NOT_RUN)])
     bar.judged([cell(FAIL, reason="x was 1 [lltm(small)]\n  - more")])
     bar.judged([cell(NO_EVIDENCE, reason="zeros pass")])
+    bar.judged([cell(FAIL, reason="nobody requires it")], required=False)
     bar.end()
     text = plain(stream.getvalue())
     assert "✗ lltm/mine/cpu/float32/sizes: x was 1 [lltm(small)]\n" in text.replace("\r", "")
     assert "? lltm/mine/cpu/float32/sizes: zeros pass" in text
     assert "- more" not in text
-    last = text.rpartition("4/4")[0].rpartition("\n")[2]
-    for count in ("✗ 1", "? 1", "✓ 1", "- 1"):
+    assert "nobody requires it" not in text
+    last = text.rpartition("5/5")[0].rpartition("\n")[2]
+    for count in ("✗ 2", "? 1", "✓ 1", "- 1"):
         assert count in last

@@ -158,7 +158,7 @@ def test_what_an_earlier_run_found_wrong_stays_wrong(tmp_path: Path) -> None:
     path = tmp_path / "earlier.json"
     replace(HALF, cells=(cell(FAIL),)).write(path)
     record = Record.begin(path, PLAN, path)
-    assert record.bad_before
+    assert not record.end(interrupted=False).ok
     assert record.done == {"test_sizes[lltm-mine-cpu-float32]"}
 
 
