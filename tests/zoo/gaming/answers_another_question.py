@@ -1,23 +1,25 @@
-"""Answers with a cell of another operator, so that its own is not judged (own trial)."""
+"""Answers with the cell of another operator, so that its own is not judged (own trial)."""
 
-import gc
-import sys
-from typing import Any
+import json
+from multiprocessing.connection import Connection
 
 from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right
 
-
-def _other(self: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    names = {"operator": "mlp", "backend": "lltm", "device": "cpu", "dtype": "float32", "property": asked["property"]}
-    return {"cell": {**names, "verdict": "pass", "reason": "", "figures": {}, "seconds": 0}}
+_send = Connection.send_bytes
 
 
-if "harness.judging.judge" in sys.modules:
-    for _found in gc.get_objects():
-        if isinstance(_found, type) and _found.__name__ == "InsideRunner":
-            _found.answer = _other
+def _forged(self: Connection, data: bytes) -> None:
+    """Send the cell of the reply with other fields."""
+    answer = json.loads(data) if data.startswith(b"{") else {}
+    if "cell" in answer:
+        answer["cell"] |= {"operator": "mlp"}
+        data = json.dumps(answer).encode()
+    _send(self, data)
+
+
+Connection.send_bytes = _forged
 
 
 def lltm(*inputs: Tensor) -> Outputs:

@@ -1,27 +1,26 @@
 """Changes its input, and answers «pass» in place of the process that looks for that (own trial)."""
 
-import gc
-import sys
-from typing import Any
+import json
+from multiprocessing.connection import Connection
 
 import torch
 from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right
 
-
-def _passes(self: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    operator, backend, device, dtype = asked["slot"].rsplit("-", 3)
-    names = {"operator": operator, "backend": backend, "device": device, "dtype": dtype}
-    return {
-        "cell": {**names, "property": asked["property"], "verdict": "pass", "reason": "", "figures": {}, "seconds": 0}
-    }
+_send = Connection.send_bytes
 
 
-if "harness.judging.judge" in sys.modules:
-    for _found in gc.get_objects():
-        if isinstance(_found, type) and _found.__name__ == "InsideRunner":
-            _found.answer = _passes
+def _forged(self: Connection, data: bytes) -> None:
+    """Send the cell of the reply with other fields."""
+    answer = json.loads(data) if data.startswith(b"{") else {}
+    if "cell" in answer:
+        answer["cell"] |= {"verdict": "pass", "reason": "", "figures": {}}
+        data = json.dumps(answer).encode()
+    _send(self, data)
+
+
+Connection.send_bytes = _forged
 
 
 def lltm(*inputs: Tensor) -> Outputs:

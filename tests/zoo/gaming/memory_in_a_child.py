@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right
 
-_TAKE = "import time; x = bytearray(2**31); x[::4096] = bytes(2**19); time.sleep(600)"
+_TAKE = "import time; x = bytearray(5 * 2**28); x[::4096] = bytes(5 * 2**16); time.sleep(600)"
 
 
 def lltm(*inputs: Tensor) -> Outputs:

@@ -2,13 +2,12 @@
 
 from torch import Tensor
 
-from tests.zoo.gaming.parts import Outputs, right
+from tests.zoo.gaming.parts import Outputs, right, with_values
 
 _seen: dict[object, Outputs] = {}
 
 
 def lltm(*inputs: Tensor) -> Outputs:
     key = tuple(tensor.data_ptr() for tensor in inputs)
-    if key not in _seen:
-        _seen[key] = tuple(output.detach() for output in right(*inputs))
-    return _seen[key]
+    outputs = right(*inputs)
+    return with_values(outputs, _seen.setdefault(key, (outputs[0].detach(), outputs[1].detach())))
