@@ -115,7 +115,7 @@ class RemoteFunction:
             if len(about) > _MOST:
                 raise RunnerFailure(f"returned {len(about)} values")
             return [self._result(k, entry, tensors) for k, entry in enumerate(about)]
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
 
     def _result(self, place: int, about: Header | None, tensors: Tensors) -> Any:

@@ -57,7 +57,7 @@ class RunnerProcess:
     ) -> None:
         """`command` gets the number of its descriptor as a further argument; `folder` is its working folder.
 
-        `memory` is what the process and its children may take above what they had before the first request, in bytes.
+        `memory` is what the process and its children may take above what they had at the first reply, in bytes.
         `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
         """
         ours, theirs = socket.socketpair()
@@ -90,8 +90,6 @@ class RunnerProcess:
         """The reply to a request, within `seconds`. Raises RunnerFailure; the process has ended then."""
         number = secrets.token_hex(8)
         deadline = time.monotonic() + seconds
-        if self._base is None:
-            self._base = self._resident()
         if not self._replies.empty():
             raise self._failed("sent a reply that nobody asked for")
         with contextlib.suppress(OSError):  # if the process has ended, reading says so
@@ -106,6 +104,8 @@ class RunnerProcess:
             raise self._failed(f"sent something that is no reply ({type(error).__name__})") from None
         if not isinstance(answer, dict) or answer.get("id") != number:
             raise self._failed("sent a reply that does not belong to the question")
+        if self._base is None:
+            self._base = self._resident()
         return answer, found
 
     @property

@@ -90,6 +90,13 @@ def scratch(source: str) -> Path:
     return folder
 
 
+def program(folder: Path) -> Path:
+    """Where the program goes that runs in that scratch folder: beside it, since a candidate could put a link there."""
+    place = folder.with_suffix(".program")
+    place.mkdir(exist_ok=True)
+    return place / "main.py"
+
+
 def _remove_old(root: Path) -> None:
     for folder in root.glob("*"):
         if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:

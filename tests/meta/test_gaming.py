@@ -36,6 +36,7 @@ from tests.zoo.gaming.attack import (
     LIMIT,
     OUTCOMES,
     READ,
+    RESTARTED,
     RIGHT,
     TOGETHER,
     VALUE,
@@ -225,6 +226,36 @@ def test_attack_on_files(attack: Attack, written: tuple[str, Written]) -> None:
     else:
         assert changed != []
         assert tuple(told) == attack.leaves
+
+
+#: Judges one property twice: the process ends each time.
+_JUDGE_TWICE = """
+import json, sys
+from dataclasses import asdict
+from harness.running import suite_files
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
+from harness.running.selection import Selection, slots
+
+file, property = sys.argv[1:]
+selection = Selection(candidates=(f"lltm={file}:lltm",), dtypes=("float32",), devices=("cpu",))
+isolation, before = Isolation(selection, Limits(60)), suite_files.digests()
+cells = [asdict(isolation.judge(slots(selection)[0], property)) for _ in range(2)]
+isolation.stop()
+print(json.dumps([cells, suite_files.changed(before, suite_files.digests())], default=str))
+"""
+
+
+@pytest.mark.parametrize("attack", _of(RESTARTED), ids=_ids)
+def test_attack_on_the_next_start(attack: Attack, copy: Path) -> None:
+    file = copy / "tests/zoo/gaming" / attack.file.name
+    command = [sys.executable, "-c", _JUDGE_TWICE, str(file), attack.property]
+    run = subprocess.run(command, cwd=copy, env=_in(copy), capture_output=True, text=True, check=False, timeout=280)
+    assert run.returncode == 0, run.stderr
+    cells, changed = json.loads(run.stdout)
+    assert changed == []
+    for cell in cells:
+        _has_its_outcome(attack, Cell(**cell))
 
 
 # Attacks on the command line

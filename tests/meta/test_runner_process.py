@@ -109,6 +109,16 @@ def test_the_memory_of_a_child_counts(make: Make) -> None:
         process.ask({}, seconds=30)
 
 
+def test_memory_before_the_first_reply_does_not_count(make: Make) -> None:
+    process = make(
+        "first = asked()['id']; kept = b'x' * 2**29; time.sleep(1); reply({'id': first}); "
+        "second = asked()['id']; time.sleep(1); reply({'id': second}); asked()",
+        memory=2**28,
+    )
+    for _ in range(2):
+        process.ask({}, seconds=30)
+
+
 def test_children_end_with_the_process(make: Make) -> None:
     """A child in a session of its own, too."""
     process = make(FORKS.format(work="pass"))

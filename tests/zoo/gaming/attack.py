@@ -14,8 +14,9 @@ FOLDER = Path(__file__).parent
 CAUGHT, HARMLESS, LIMIT = OUTCOMES = ("caught", "harmless", "known limit")
 
 #: Where an attack is judged: in a runner with others that change nothing outside themselves; in a runner of its own;
-#: by `Isolation`, with its limits and its second process; in a copy of the checkout; from the command line; on a GPU.
-TOGETHER, ALONE, ISOLATED, IN_A_COPY, COMMAND_LINE, GPU = range(6)
+#: by `Isolation`, with its limits and its second process; in a copy of the checkout; there, with a process that is
+#: started again; from the command line; on a GPU.
+TOGETHER, ALONE, ISOLATED, IN_A_COPY, RESTARTED, COMMAND_LINE, GPU = range(7)
 
 #: How it is shown, outside the suite, that the function is wrong: it returns another value, or does not return, or
 #: never returns. `READ` is for what one call cannot show: it stands in the file. `RIGHT` functions are not wrong.

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right, wrong
 
-for _limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
+for _limit in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
     resource.setrlimit(_limit, (0, 0))
 
 

@@ -15,6 +15,7 @@ from tests.zoo.gaming.attack import (
     ISOLATED,
     LIMIT,
     READ,
+    RESTARTED,
     RIGHT,
     VALUE,
     Attack,
@@ -197,7 +198,7 @@ REPLIES = tuple(
         ("replies_with_a_pickle", "sent something that is no reply", ENDS),
         ("replies_with_a_terabyte", "process ", ENDS),
         ("replies_with_odd_fields", "sent a reply that cannot be read|raised ValueError", ENDS),
-        ("replies_with_an_odd_class", "sent a reply that cannot be read|raised ValueError", ENDS),
+        ("replies_with_an_odd_class", "sent a reply that cannot be read", ENDS),
         ("replies_with_integers", "dtype of new_h was|sent a reply that cannot be read", ENDS),
         ("replies_with_deep_json", "sent something that is no reply", ENDS),
     )
@@ -239,6 +240,15 @@ FILES = tuple(
 )
 
 FROM_OUTSIDE = (
+    Attack(
+        "links_the_program",
+        "forward-parity",
+        CAUGHT,
+        "process exited with code 1 in forward",
+        why="the judge writes nothing where a candidate can",
+        way=RESTARTED,
+        shown=ENDS,
+    ),
     Attack("declares_everything", "forward-parity", CAUGHT, "not supported yet", way=COMMAND_LINE),
     Attack("rewrites_the_report_at_exit", "forward-parity", HARMLESS, _OFF, why=_READ_ONLY, way=COMMAND_LINE),
 )

@@ -30,7 +30,7 @@ class Together:
     def __init__(self, choice: str = "auto", seconds: float = 120.0) -> None:
         self._seconds = seconds
         self.folder = sandbox.scratch("lltm=attacks")
-        program = self.folder / "tmp" / "main.py"
+        program = sandbox.program(self.folder)
         shutil.copyfile(Path(executing.__path__[0]) / "runner.py", program)
         command = sandbox.command([sys.executable, "-P", str(program)], self.folder, choice)
         self._process = RunnerProcess(command, self.folder, sandbox.environment(self.folder), 4 * 2**30)
