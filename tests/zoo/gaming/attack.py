@@ -67,4 +67,8 @@ class Attack:
     @property
     def by(self) -> str:
         """What decides: a property for a caught one, a sentence for the others."""
-        return f"`{self.property}`: {self.why}" if self.why and self.outcome == CAUGHT else self.why or self.property
+        if self.outcome != CAUGHT:
+            return self.why
+        if self.way == GPU:
+            return f"{self.property}; expected, and not run yet"
+        return f"{self.property}, {self.why}" if self.why else self.property

@@ -1,4 +1,4 @@
-"""Returns one constant for every input (robust-kbench: problems whose output hardly depends on the input)."""
+"""Returns one constant for every input (field guides: constant output)."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Calls the reference itself behind a name of its own (KernelBench: a wrapper around the library)."""
+"""Calls the reference itself behind a name of its own (field guides: a fig leaf over the reference)."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Computes in float16 what is declared as float32 (KernelBench: lower precision than asked)."""
+"""Computes in float16 what is declared as float32 (KernelBench: check_precision_downgrade)."""
 
 from torch import Tensor
 

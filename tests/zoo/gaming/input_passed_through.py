@@ -1,4 +1,4 @@
-"""Returns the old state as the new one (field guide of KernelArena: the input copied to the output)."""
+"""Returns the old state as the new one (field guides: the input copied to the output)."""
 
 from torch import Tensor
 

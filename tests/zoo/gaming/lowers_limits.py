@@ -1,4 +1,4 @@
-"""Lowers the limits on memory, files and descriptors of its process (own trial)."""
+"""Lowers the limits on descriptors and child processes of its process (own trial)."""
 
 import resource
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right, wrong
 
-for _limit in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
+for _limit in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
     resource.setrlimit(_limit, (0, 0))
 
 

@@ -1,4 +1,4 @@
-"""Builds its function from encoded text, so that no reader and no pattern finds it (KernelGuard: obfuscated exec)."""
+"""Builds its function from encoded text, so that no reader and no pattern finds it (field guides: obfuscated exec)."""
 
 import base64
 from typing import Any

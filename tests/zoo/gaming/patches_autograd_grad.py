@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tests.zoo.gaming.parts import right
+from tests.zoo.gaming.parts import Outputs, right, wrong
 
 
 def _zeros(outputs: Any, inputs: Sequence[Tensor], *arguments: Any, **options: Any) -> tuple[Tensor, ...]:
@@ -14,4 +14,12 @@ def _zeros(outputs: Any, inputs: Sequence[Tensor], *arguments: Any, **options: A
 
 
 torch.autograd.grad = _zeros
-lltm = right
+
+
+def lltm(*inputs: Tensor) -> Outputs:
+    return wrong(*inputs)
+
+
+def lltm_right(*inputs: Tensor) -> Outputs:
+    """The same attack around a right answer."""
+    return right(*inputs)

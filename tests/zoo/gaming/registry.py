@@ -97,7 +97,7 @@ KNOWS_THE_CALLER = (
         "right_in_the_runner",
         "forward-parity",
         LIMIT,
-        why="A function that knows this suite's runner can be right in it alone.",
+        why="A function that knows this suite's runner can be right in it alone, or reply in its place.",
     ),
 )
 
@@ -106,6 +106,14 @@ LOOKS_FOR_THE_ANSWER = (
     Attack("answer_from_gc", "forward-parity", CAUGHT, _OFF),
     Attack("nan_into_all", "forward-parity", CAUGHT, "NaN or infinite", way=ALONE),
     Attack("answer_from_parents_memory", "forward-parity", CAUGHT, f"{_OFF}|NaN"),
+)
+
+#: Zeros that turn into the answer where they are read.
+READ_OTHERWISE = (
+    Attack("methods_on_instances", "forward-parity", CAUGHT, _OFF),
+    Attack("methods_on_the_class", "forward-parity", CAUGHT, _OFF, way=ALONE),
+    Attack("mode_that_answers", "forward-parity", CAUGHT, _OFF, way=ALONE),
+    Attack("gradients_by_a_patch", "vjp-parity", CAUGHT, "gradient of .* was", way=ALONE, shown=READ),
 )
 
 THREADS = (
@@ -130,15 +138,19 @@ REPLACES = (
             "function_mode_left_on",
             "dispatch_mode_left_on",
             "patches_the_contract",
+            "patches_named_as_torch",
+            "edits_torch",
         )
     ),
-    Attack("patches_autograd_grad", "vjp-parity", CAUGHT, "gradient of .* was", way=ALONE, shown=READ),
+    Attack("patches_autograd_grad", "vjp-parity", HARMLESS, "gradient of .* was", why=_OWN_PROCESS, way=ALONE),
     *(
         Attack(name, "forward-parity", HARMLESS, _OFF, why=_OWN_PROCESS)
         for name in (
             "patches_comparison_code",
             "patches_the_tally",
             "patches_the_judge",
+            "patches_the_isolation",
+            "poisons_the_oracle",
             "replaces_undo",
             "clears_the_trusted_table",
             "reloads_modules",
@@ -181,33 +193,44 @@ ENDS_THE_RUN = (
     ),
     Attack("lowers_limits", "forward-parity", HARMLESS, _OFF, why=_OWN_PROCESS, way=ALONE),
     Attack("floods_its_output", "forward-parity", HARMLESS, _OFF, why="Of its output the last lines are kept."),
+    Attack("floods_in_a_call", "forward-parity", HARMLESS, _OFF, why="Of its output the last lines are kept."),
     Attack("leaves_children", "forward-parity", HARMLESS, _OFF, why="They end with its process.", way=ALONE),
     Attack("memory_in_a_child", "forward-parity", CAUGHT, "took more than .* of memory", way=ISOLATED, shown=READ),
     Attack("kills_its_parents", "forward-parity", CAUGHT, f"{_OFF}|process (died|exited)", way=ISOLATED, shown=READ),
 )
 
-REPLIES = tuple(
-    Attack(name, "forward-parity", CAUGHT, says, why="the protocol of the runner", way=ISOLATED, shown=shown)
-    for name, says, shown in (
-        ("replies_to_every_descriptor", "sent (a reply that does not belong|something that is no reply)", VALUE),
-        ("child_replies", "sent (a reply that does not belong|something that is no reply)", VALUE),
-        ("replies_itself", _OFF, ENDS),
-        ("replies_twice", "sent a reply that (nobody asked for|does not belong)", ENDS),
-        ("replies_without_end", f"sent a reply|{_OFF}", ENDS),
-        ("replies_by_half", "was still running after", ENDS),
-        ("replies_with_a_pickle", "sent something that is no reply", ENDS),
-        ("replies_with_a_terabyte", "process ", ENDS),
-        ("replies_with_odd_fields", "sent a reply that cannot be read|raised ValueError", ENDS),
-        ("replies_with_an_odd_class", "sent a reply that cannot be read", ENDS),
-        ("replies_with_integers", "dtype of new_h was|sent a reply that cannot be read", ENDS),
-        ("replies_with_deep_json", "sent something that is no reply", ENDS),
-    )
+REPLIES = (
+    Attack("replies_itself", "forward-parity", CAUGHT, _OFF, way=ISOLATED, shown=ENDS),
+    Attack("replies_with_integers", "forward-parity", CAUGHT, "dtype of new_h was", way=ISOLATED, shown=ENDS),
+    *(
+        Attack(name, "forward-parity", CAUGHT, says, why="the protocol of its process", way=ISOLATED, shown=shown)
+        for name, says, shown in (
+            ("replies_to_every_descriptor", "sent (a reply that does not belong|something that is no reply)", VALUE),
+            ("child_replies", "sent (a reply that does not belong|something that is no reply)", VALUE),
+            ("replies_twice", "sent a reply that (nobody asked for|does not belong)", ENDS),
+            ("replies_without_end", f"sent a reply|{_OFF}", ENDS),
+            ("replies_by_half", "was still running after", ENDS),
+            ("replies_with_a_pickle", "sent something that is no reply", ENDS),
+            ("replies_with_a_terabyte", "process ", ENDS),
+            ("replies_with_odd_fields", "sent a reply that cannot be read|raised ValueError", ENDS),
+            ("replies_with_an_odd_class", "sent a reply that cannot be read", ENDS),
+            ("replies_with_deep_json", "sent something that is no reply", ENDS),
+        )
+    ),
 )
 
 INSIDE = (
     Attack(
         "forges_a_cell",
         "no-side-effects",
+        LIMIT,
+        why="Properties that run beside the function can be forged; the values are compared elsewhere.",
+        way=ISOLATED,
+        shown=READ,
+    ),
+    Attack(
+        "hides_its_state",
+        "global-state",
         LIMIT,
         why="Properties that run beside the function can be forged; the values are compared elsewhere.",
         way=ISOLATED,
@@ -250,6 +273,15 @@ FROM_OUTSIDE = (
         shown=ENDS,
     ),
     Attack("declares_everything", "forward-parity", CAUGHT, "not supported yet", way=COMMAND_LINE),
+    Attack(
+        "writes_a_report_and_leaves",
+        "forward-parity",
+        CAUGHT,
+        "its process exited with code 0",
+        why="the judge writes the report",
+        way=COMMAND_LINE,
+        shown=ENDS,
+    ),
     Attack("rewrites_the_report_at_exit", "forward-parity", HARMLESS, _OFF, why=_READ_ONLY, way=COMMAND_LINE),
 )
 
@@ -264,6 +296,7 @@ ATTACKS = (
     *SOMETIMES_RIGHT,
     *KNOWS_THE_CALLER,
     *LOOKS_FOR_THE_ANSWER,
+    *READ_OTHERWISE,
     *THREADS,
     *REPLACES,
     *ENDS_THE_RUN,

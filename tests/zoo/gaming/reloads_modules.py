@@ -1,4 +1,4 @@
-"""Loads the suite's comparison again after a change of what it imports (KernelGuard: module reload)."""
+"""Loads the suite's comparison again after a change of what it imports (field guides: module reload)."""
 
 import importlib
 

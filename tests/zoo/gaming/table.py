@@ -19,7 +19,7 @@ def table() -> str:
 
 def written(text: str) -> str:
     """The page with the table of today."""
-    return insert(text, MARKER, table())
+    return insert(table(), text, MARKER)
 
 
 if __name__ == "__main__":
