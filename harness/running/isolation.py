@@ -24,7 +24,9 @@ from harness.judging.property import Property
 from harness.judging.remote import RunnerFailure
 from harness.judging.subject import Subject
 from harness.properties import all_properties
+from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, Cell
+from harness.report.report import jsonable
 from harness.running import inside_runner, sandbox
 from harness.running.candidate_process import START, CandidateProcess, Limits
 from harness.running.runner_process import RunnerProcess
@@ -129,7 +131,10 @@ class Isolation:
             return _cell(answer.get("cell"), slot, property)
         except RunnerFailure as error:
             reason = f"the process {error} while {property} was judged, but should return"
-        call, _, script = Path(self._trace).read_text(errors="replace")[:_TEXT].partition("\n")
+        written = ""
+        with contextlib.suppress(OSError):  # an implementation can remove it
+            written = Path(self._trace).read_text(errors="replace")[:_TEXT]
+        call, _, script = written.partition("\n")
         cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
         return replace(cell, figures={"reproducer": script}) if script else cell
 
@@ -171,6 +176,8 @@ def _cell(record: Any, slot: Slot, property: str) -> Cell:
     with contextlib.suppress(TypeError, ValueError, AttributeError):
         found = Cell(**{name: value for name, value in record.items() if name in names})
     asked = slot.cell(property, FAIL, "asked").key
-    if found is None or found.key != asked or not isinstance(found.reason, str) or not isinstance(found.figures, dict):
+    if found is None or found.key != asked:
         raise RunnerFailure("sent a cell that was not asked for")
-    return replace(found, reason=found.reason[:_TEXT], seconds=float(found.seconds))
+    if not schema.is_cell(jsonable(record)):
+        raise RunnerFailure("sent a cell that no report can hold")
+    return replace(found, reason=found.reason[:_TEXT])

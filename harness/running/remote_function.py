@@ -76,7 +76,7 @@ class RemoteFunction:
             kept.extend(results)
             about = header["results"]
             flags.extend(bool(about[k]["requires_grad"]) for k, y in enumerate(results) if isinstance(y, Tensor))
-            return _GraphThere(int(header["record"]), self._unneeded), [y for y in results if isinstance(y, Tensor)]
+            return _GraphThere(header["record"], self._unneeded), [y for y in results if isinstance(y, Tensor)]
 
         grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
         if grad:
@@ -111,7 +111,7 @@ class RemoteFunction:
     def _results(self, header: Header, tensors: Tensors) -> list[Any]:
         """The results as values of this process; what is no plain tensor becomes an object of a class of that name."""
         try:
-            about = header["results"]
+            about, header["record"] = header["results"], int(header["record"])
             if len(about) > _MOST:
                 raise RunnerFailure(f"returned {len(about)} values")
             return [self._result(k, entry, tensors) for k, entry in enumerate(about)]

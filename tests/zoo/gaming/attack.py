@@ -29,8 +29,8 @@ class Attack:
 
     `property` is judged, `says` is a pattern that the reason of a caught one must match. `why` explains, in a sentence,
     an attack that is harmless or a known limit. `sizes` (batch, input_features, state_size) and the number of `calls`
-    are those with which a plain call shows that it is wrong. In a copy of the checkout without bubblewrap, `leaves` are
-    the files of the suite that it changes.
+    are those with which a plain call shows that it is wrong. A cell may take `seconds`. In a copy of the checkout
+    without bubblewrap, `leaves` are the files of the suite that it changes.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Attack:
     sizes: tuple[int, int, int] = (3, 4, 5)
     calls: int = 2
     examples: int = 20
+    seconds: float = 60.0
     leaves: tuple[str, ...] = ()
 
     @property

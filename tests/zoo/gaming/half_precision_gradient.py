@@ -1,4 +1,4 @@
-"""Forward is right; every cotangent is rounded to float16 before backward uses it (KernelBench: check_precision_downgrade)."""
+"""Forward is right; backward gets its cotangents rounded to float16 (KernelBench: check_precision_downgrade)."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Lowers the limits on descriptors and child processes of its process (own trial)."""
+"""Lowers the limits on the processes and memory dumps of its user (own trial)."""
 
 import resource
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tests.zoo.gaming.parts import Outputs, right, wrong
 
-for _limit in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
+for _limit in (resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
     resource.setrlimit(_limit, (0, 0))
 
 

@@ -24,7 +24,8 @@ from tests.zoo.gaming.attack import (
 #: `new_h was`, with a number, is how a wrong value is told.
 _OFF = "new_(h|cell) was"
 _OWN_PROCESS = "It changes only its own process, and values are compared in another one."
-_FOUND_NOTHING = "What it looks for is in another process."
+#: Seconds for what would never end.
+_SHORT = 5.0
 
 ANSWERS = (
     Attack("zeros", "forward-parity", CAUGHT, _OFF),
@@ -112,7 +113,7 @@ LOOKS_FOR_THE_ANSWER = (
 READ_OTHERWISE = (
     Attack("methods_on_instances", "forward-parity", CAUGHT, _OFF),
     Attack("methods_on_the_class", "forward-parity", CAUGHT, _OFF, way=ALONE),
-    Attack("mode_that_answers", "forward-parity", CAUGHT, _OFF, way=ALONE),
+    Attack("mode_that_answers", "forward-parity", CAUGHT, _OFF, way=ALONE, shown=READ),
     Attack("gradients_by_a_patch", "vjp-parity", CAUGHT, "gradient of .* was", way=ALONE, shown=READ),
 )
 
@@ -142,7 +143,7 @@ REPLACES = (
             "edits_torch",
         )
     ),
-    Attack("patches_autograd_grad", "vjp-parity", HARMLESS, "gradient of .* was", why=_OWN_PROCESS, way=ALONE),
+    Attack("patches_autograd_grad", "vjp-parity", HARMLESS, _OFF, why=_OWN_PROCESS, way=ALONE),
     *(
         Attack(name, "forward-parity", HARMLESS, _OFF, why=_OWN_PROCESS)
         for name in (
@@ -173,22 +174,22 @@ ENDS_THE_RUN = (
     Attack("exits_in_a_call", "forward-parity", CAUGHT, "forward raised SystemExit", shown=ENDS),
     Attack("interrupts_in_a_call", "forward-parity", CAUGHT, "forward raised KeyboardInterrupt", shown=ENDS),
     *(
-        Attack(name, "forward-parity", CAUGHT, says, way=ISOLATED, shown=shown)
-        for name, says, shown in (
-            ("leaves_in_a_call", "process exited with code 0 in forward", ENDS),
-            ("crashes_in_a_call", "process died of SIGSEGV in forward", ENDS),
-            ("hangs_in_a_call", "process was still running after", HANGS),
+        Attack(name, "forward-parity", CAUGHT, says, way=ISOLATED, shown=shown, seconds=seconds)
+        for name, says, shown, seconds in (
+            ("leaves_in_a_call", "process exited with code 0 in forward", ENDS, 60),
+            ("crashes_in_a_call", "process died of SIGSEGV in forward", ENDS, 60),
+            ("hangs_in_a_call", "process was still running after", HANGS, _SHORT),
         )
     ),
     *(
-        Attack(name, "imports", CAUGHT, f"does not import: {says}", way=ISOLATED, shown=shown)
+        Attack(name, "imports", CAUGHT, f"does not import: {says}", way=ISOLATED, shown=shown, seconds=_SHORT)
         for name, says, shown in (
             ("exits_at_import", "SystemExit", ENDS),
             ("interrupts_at_import", "KeyboardInterrupt", ENDS),
             ("leaves_at_import", "its process exited with code 0", ENDS),
             ("crashes_at_import", "its process died of SIGSEGV", ENDS),
             ("hangs_at_import", "its process was still running", HANGS),
-            ("closes_descriptors", "its process ", READ),
+            ("closes_descriptors", "its process (exited with code 1|closed its connection)", READ),
         )
     ),
     Attack("lowers_limits", "forward-parity", HARMLESS, _OFF, why=_OWN_PROCESS, way=ALONE),
@@ -200,6 +201,7 @@ ENDS_THE_RUN = (
 )
 
 REPLIES = (
+    Attack("replies_by_half", "forward-parity", CAUGHT, "was still running", way=ISOLATED, shown=ENDS, seconds=_SHORT),
     Attack("replies_itself", "forward-parity", CAUGHT, _OFF, way=ISOLATED, shown=ENDS),
     Attack("replies_with_integers", "forward-parity", CAUGHT, "dtype of new_h was", way=ISOLATED, shown=ENDS),
     *(
@@ -209,11 +211,10 @@ REPLIES = (
             ("child_replies", "sent (a reply that does not belong|something that is no reply)", VALUE),
             ("replies_twice", "sent a reply that (nobody asked for|does not belong)", ENDS),
             ("replies_without_end", f"sent a reply|{_OFF}", ENDS),
-            ("replies_by_half", "was still running after", ENDS),
             ("replies_with_a_pickle", "sent something that is no reply", ENDS),
-            ("replies_with_a_terabyte", "process ", ENDS),
-            ("replies_with_odd_fields", "sent a reply that cannot be read|raised ValueError", ENDS),
-            ("replies_with_an_odd_class", "sent a reply that cannot be read", ENDS),
+            ("replies_with_a_terabyte", "closed its connection to the judge", ENDS),
+            ("replies_with_odd_fields", "sent a reply that cannot be read", ENDS),
+            ("replies_with_an_odd_class", "new_h was a .*, but should be a torch.Tensor", ENDS),
             ("replies_with_deep_json", "sent something that is no reply", ENDS),
         )
     ),
@@ -241,6 +242,14 @@ INSIDE = (
         "no-side-effects",
         CAUGHT,
         "sent a cell that was not asked for",
+        way=ISOLATED,
+        shown=READ,
+    ),
+    Attack(
+        "answers_with_odd_figures",
+        "no-side-effects",
+        CAUGHT,
+        "sent a cell that no report can hold",
         way=ISOLATED,
         shown=READ,
     ),
@@ -279,6 +288,14 @@ FROM_OUTSIDE = (
         CAUGHT,
         "its process exited with code 0",
         why="the judge writes the report",
+        way=COMMAND_LINE,
+        shown=ENDS,
+    ),
+    Attack(
+        "message_that_clears_the_screen",
+        "forward-parity",
+        CAUGHT,
+        r"forward raised ValueError: \\x1b\[2J\\x1b",
         way=COMMAND_LINE,
         shown=ENDS,
     ),
