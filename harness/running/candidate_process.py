@@ -100,7 +100,7 @@ class CandidateProcess:
             seconds=self._limits.seconds,
         )
         if "error" in answer:
-            error = answer["error"]
+            error = answer["error"] if isinstance(answer["error"], dict) else {}
             text = f": {error['text']}" if error.get("text") else ""
             raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}{text}")
         names = answer.get("names")

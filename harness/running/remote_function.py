@@ -51,10 +51,11 @@ class RemoteFunction:
         """The intermediate tensors of these shapes of one more call."""
         header, tensors = self._asked(self._request(arguments, shapes), self._tensors(arguments))
         with contextlib.suppress(KeyError, TypeError, ValueError):
-            return [
+            seen = [
                 Seen(str(operation), tensors[f"step {number}"], bool(is_view))
                 for number, (operation, is_view) in enumerate(header["steps"])
             ]
+            return [step for step in seen if step.value.dtype == torch.float64 and tuple(step.value.shape) in shapes]
         return []
 
     @contextlib.contextmanager

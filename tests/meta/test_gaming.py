@@ -127,7 +127,7 @@ def test_attack_on_the_process(attack: Attack) -> None:
 @_SECOND
 @pytest.mark.parametrize("attack", _of(ISOLATED), ids=_ids)
 def test_attack_on_the_judge(attack: Attack) -> None:
-    selection = Selection(candidates=(f"lltm={attack.file}:lltm",), dtypes=("float32",), devices=("cpu",))
+    selection = Selection(candidates=(f"lltm={attack.file}:lltm",), dtypes=(attack.dtype,), devices=("cpu",))
     isolation = Isolation(selection, Limits(attack.seconds, _MEMORY))
     try:
         _has_its_outcome(attack, isolation.judge(slots(selection)[0], attack.property))

@@ -44,6 +44,7 @@ class Attack:
     calls: int = 2
     examples: int = 20
     seconds: float = 60.0
+    dtype: str = "float32"
     leaves: tuple[str, ...] = ()
 
     @property

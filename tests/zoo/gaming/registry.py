@@ -86,6 +86,7 @@ SOMETIMES_RIGHT = (
         sizes=(3, 4, 100),
     ),
     Attack("wrong_without_grad_mode", "inference-modes", CAUGHT, _OFF, way=ISOLATED),
+    Attack("odd_in_a_thread", "no-special-treatment", CAUGHT, "new_h was a NoneType", calls=4, shown=ENDS),
     Attack("wrong_without_requires_grad", "gradient-subsets", CAUGHT, _OFF),
     Attack("right_at_listed_calls", "drawn-calls", CAUGHT, _OFF),
 )
@@ -181,6 +182,15 @@ ENDS_THE_RUN = (
             ("hangs_in_a_call", "process was still running after", HANGS, _SHORT),
         )
     ),
+    Attack(
+        "leaves_in_a_second_backward",
+        "double-backward",
+        CAUGHT,
+        "process exited with code 0 in a second differentiation",
+        way=ISOLATED,
+        shown=READ,
+        dtype="float64",
+    ),
     *(
         Attack(name, "imports", CAUGHT, f"does not import: {says}", way=ISOLATED, shown=shown, seconds=_SHORT)
         for name, says, shown in (
@@ -201,6 +211,7 @@ ENDS_THE_RUN = (
 )
 
 REPLIES = (
+    Attack("replies_at_import", "imports", CAUGHT, "does not import", way=ISOLATED, shown=READ),
     Attack("replies_by_half", "forward-parity", CAUGHT, "was still running", way=ISOLATED, shown=ENDS, seconds=_SHORT),
     Attack("replies_itself", "forward-parity", CAUGHT, _OFF, way=ISOLATED, shown=ENDS),
     Attack("replies_with_integers", "forward-parity", CAUGHT, "dtype of new_h was", way=ISOLATED, shown=ENDS),
