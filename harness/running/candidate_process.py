@@ -82,7 +82,7 @@ class CandidateProcess:
     def _imported(self) -> dict[str, str]:
         self.stop()
         folder = sandbox.scratch(self._candidate.text)
-        program = sandbox.program(folder)
+        program = sandbox.program(folder) / "main.py"
         shutil.copyfile(Path(executing.__path__[0]) / "runner.py", program)
         command = sandbox.command([sys.executable, "-P", str(program)], folder, self._choice)
         self._process = RunnerProcess(

@@ -91,10 +91,10 @@ def scratch(source: str) -> Path:
 
 
 def program(folder: Path) -> Path:
-    """Where the program goes that runs in that scratch folder: beside it, since a candidate could put a link there."""
+    """The folder of the program that runs in that scratch folder: beside it, where a candidate can put no link."""
     place = folder.with_suffix(".program")
     place.mkdir(exist_ok=True)
-    return place / "main.py"
+    return place
 
 
 def _remove_old(root: Path) -> None:

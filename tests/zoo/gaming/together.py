@@ -30,9 +30,10 @@ class Together:
     def __init__(self, choice: str = "auto", seconds: float = 120.0) -> None:
         self._seconds = seconds
         self.folder = sandbox.scratch("lltm=attacks")
-        program = sandbox.program(self.folder)
-        shutil.copyfile(Path(executing.__path__[0]) / "runner.py", program)
-        command = sandbox.command([sys.executable, "-P", str(program)], self.folder, choice)
+        place = sandbox.program(self.folder)
+        for file in Path(executing.__path__[0]).glob("*.py"):
+            shutil.copyfile(file, place / ("main.py" if file.name == "runner.py" else file.name))
+        command = sandbox.command([sys.executable, "-P", str(place / "main.py")], self.folder, choice)
         self._process = RunnerProcess(command, self.folder, sandbox.environment(self.folder), 4 * 2**30)
         self._path = [str(Path.cwd())]
 
