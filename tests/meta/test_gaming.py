@@ -71,6 +71,7 @@ def _nothing_changes() -> Iterator[None]:
     yield
     assert suite_files.changed(before[0], suite_files.digests()) == []
     assert _records() == before[1]
+    assert not (Path(torch.__file__).parent / "written_by_an_attack.py").exists()
 
 
 @pytest.fixture(autouse=True)

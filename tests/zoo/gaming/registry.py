@@ -23,6 +23,7 @@ from tests.zoo.gaming.attack import (
 
 #: `new_h was`, with a number, is how a wrong value is told.
 _OFF = "new_(h|cell) was"
+_READ_ONLY = "In bubblewrap it can write to its scratch folder alone."
 _OWN_PROCESS = "It changes only its own process, and values are compared in another one."
 #: Seconds for what would never end.
 _SHORT = 5.0
@@ -141,9 +142,9 @@ REPLACES = (
             "dispatch_mode_left_on",
             "patches_the_contract",
             "patches_named_as_torch",
-            "edits_torch",
         )
     ),
+    Attack("edits_torch", "forward-parity", HARMLESS, _OFF, why=_READ_ONLY, way=ALONE),
     Attack("patches_autograd_grad", "vjp-parity", HARMLESS, _OFF, why=_OWN_PROCESS, way=ALONE),
     *(
         Attack(name, "forward-parity", HARMLESS, _OFF, why=_OWN_PROCESS)
@@ -267,7 +268,6 @@ INSIDE = (
     Attack("removes_the_trace", "no-side-effects", CAUGHT, "the process exited with code 1", way=ISOLATED, shown=ENDS),
 )
 
-_READ_ONLY = "In bubblewrap it can write to its scratch folder alone."
 FILES = tuple(
     Attack(name, "forward-parity", HARMLESS, _OFF, why=_READ_ONLY, way=IN_A_COPY, leaves=leaves)
     for name, leaves in (
