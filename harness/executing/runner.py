@@ -35,6 +35,12 @@ _PARENT_DEATH_SIGNAL = 1
 #: Characters of an error's message that are sent.
 TEXT = 20_000
 
+#: How results are read and differentiated. A candidate that replaces one of these finds the first ones still in use.
+_STEPS = Tensor.detach, Tensor.cpu, Tensor.contiguous, Tensor.clone
+_WITHOUT_MODES = torch.utils._python_dispatch._disable_current_modes
+_WITHOUT_FUNCTIONS = torch._C.DisableTorchFunction
+_RUN_BACKWARD = torch.autograd.Variable._execution_engine.run_backward
+
 Header = dict[str, Any]
 Tensors = dict[str, Tensor]
 
@@ -139,11 +145,7 @@ class Runner:
 
         def run() -> list[Any]:
             ys, gs = zip(*used, strict=True)
-            found = iter(
-                torch.autograd.grad(ys, wanted, gs, allow_unused=True, create_graph=asked["create_graph"])
-                if wanted
-                else ()
-            )
+            found = iter(_gradients(ys, wanted, gs, asked["create_graph"]) if wanted else ())
             return [next(found) if is_wanted else None for is_wanted in asked["wanted"]]
 
         gradients = run() if used else [None for _ in asked["wanted"]]
@@ -181,11 +183,23 @@ class Runner:
         while len(self.records) > KEPT:
             self.records.popitem(last=False)
         sent = {
-            str(place): y.detach().cpu().contiguous().clone()
-            for place, y in enumerate(results)
-            if type(y) is Tensor and y.layout == torch.strided
+            str(place): _read(y) for place, y in enumerate(results) if type(y) is Tensor and y.layout == torch.strided
         }
         return {"record": self.last, "results": [_about(y) for y in results]}, sent
+
+
+def _read(tensor: Tensor) -> Tensor:
+    """What is in the tensor's memory: methods of its own, replaced methods and modes left on have no part in it."""
+    with _WITHOUT_FUNCTIONS(), _WITHOUT_MODES():
+        for step in _STEPS:
+            tensor = step(tensor)
+    return tensor
+
+
+def _gradients(ys: tuple[Tensor, ...], wanted: list[Tensor], gs: tuple[Tensor, ...], create_graph: bool) -> Any:
+    """What `torch.autograd.grad`, which a candidate can replace, would return."""
+    keep_graph, allow_unused, accumulate = create_graph, True, False
+    return _RUN_BACKWARD(ys, gs, keep_graph, create_graph, tuple(wanted), allow_unused, accumulate_grad=accumulate)
 
 
 def _about(result: Any) -> Header | None:

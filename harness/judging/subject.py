@@ -89,7 +89,7 @@ class Subject:
         return call
 
     def outputs(self, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
-        """Call the function, and check shape, dtype and device of its outputs against the contract. Raises Failure."""
+        """Call the function, and check its outputs: see `checked`. Raises Failure."""
         where = f"[{scenario.describe(self.operator)}]"
         try:
             results = self.function(*call.inputs)
@@ -101,6 +101,11 @@ class Subject:
             raise Failure(
                 f"forward raised {one_line(error)}; it should return {_returned(self.operator)} {where}"
             ) from error
+        return self.checked(results, call, scenario)
+
+    def checked(self, results: Any, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
+        """What a call returned, with number, class, shape, dtype and device as in the contract. Raises Failure."""
+        where = f"[{scenario.describe(self.operator)}]"
         if isinstance(results, Tensor) and len(self.operator.outputs) == 1:
             results = (results,)
         if not isinstance(results, tuple | list) or len(results) != len(self.operator.outputs):

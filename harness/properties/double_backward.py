@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure, NoEvidence
+from harness.errors import Ended, Failure, NoEvidence
 from harness.judging.property import GRADCHECK, Property
+from harness.judging.remote import RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
@@ -28,7 +29,7 @@ def check(subject: Subject) -> dict[str, Any]:
     try:
         gradients = torch.autograd.grad(outputs, call.inputs, cotangents, create_graph=True)
     except CANDIDATE_ERRORS as error:
-        return {"double backward": f"raises ({one_line(error)})"}
+        return _refused(error, where)
     if not any(gradient.requires_grad for gradient in gradients):
         raise Failure(
             "backward with create_graph=True returned gradients without a graph and raised nothing, but should "
@@ -37,7 +38,7 @@ def check(subject: Subject) -> dict[str, Any]:
     try:
         found = torch.autograd.grad(_mixed(gradients), [*call.inputs, *cotangents], allow_unused=True)
     except CANDIDATE_ERRORS as error:
-        return {"double backward": f"raises ({one_line(error)})"}
+        return _refused(error, where)
     exact = _reference(subject, scenario)
     names = [arg.name for arg in subject.operator.inputs]
     names += [f"the cotangent of {arg.name}" for arg in subject.operator.outputs]
@@ -52,6 +53,14 @@ def check(subject: Subject) -> dict[str, Any]:
                 f"refused: double backward is silently wrong {where}"
             )
     return {"double backward": "supported"}
+
+
+def _refused(error: BaseException, where: str) -> dict[str, Any]:
+    """An exception is a refusal. The end of the candidate's process is none."""
+    if isinstance(error, RunnerFailure):
+        how = "in a second differentiation, but should be right or raise"
+        raise Ended(f"the candidate's process {error} {how} {where}") from error
+    return {"double backward": f"raises ({one_line(error)})"}
 
 
 def _mixed(gradients: tuple[Tensor, ...]) -> Tensor:

@@ -51,9 +51,9 @@ def check(subject: Subject) -> dict[str, Any]:
         raise Failure(f"forward raised {one_line(error)} in a thread of its own, but not elsewhere") from error
     if subject.device == CUDA:
         torch.cuda.synchronize()
-    results = (results,) if isinstance(results, torch.Tensor) else tuple(results)
+    outputs = subject.checked(results, call, unseen)
     tally.scenarios += 1
-    tally.hold_all(unseen, expected(subject.operator, unseen, subject.dtype), results, {})
+    tally.hold_all(unseen, expected(subject.operator, unseen, subject.dtype), outputs, {})
     return tally.figures()
 
 

@@ -44,6 +44,18 @@ def problems(record: object) -> list[str]:
     return breaches(record, FILE) or [*_repeated(record), *_contradictions(record)]
 
 
+@cache
+def _cells() -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator({"$defs": schema()["$defs"], "$ref": "#/$defs/cell"})
+
+
+def is_cell(record: object) -> bool:
+    """Whether a report can hold it as a cell."""
+    return _cells().is_valid(record)
+
+
 def breaches(record: object, file: Path) -> list[str]:
     """All violations of the schema in that file: the place, the value and what it should be."""
     found = sorted(_validator(file).iter_errors(record), key=_order)

@@ -32,9 +32,10 @@ class Limits:
 def started(source: str, limits: Limits, choice: str = "auto") -> RunnerProcess:
     """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure."""
     folder = sandbox.scratch(source)
+    program = sandbox.program(folder)
     for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
-        shutil.copyfile(Path(executing.__path__[0]) / name, folder / "tmp" / copy)
-    command = sandbox.command([sys.executable, "-P", str(folder / "tmp" / "main.py")], folder, choice)
+        shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
+    command = sandbox.command([sys.executable, "-P", str(program / "main.py")], folder, choice)
     process = RunnerProcess(
         command, folder, sandbox.environment(folder), limits.memory, signal_offset=command[0] == "bwrap"
     )
@@ -112,7 +113,7 @@ class CandidateProcess:
             seconds=self._limits.seconds,
         )
         if "error" in answer:
-            error = answer["error"]
+            error = answer["error"] if isinstance(answer["error"], dict) else {}
             text = f": {error['text']}" if error.get("text") else ""
             raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}{text}")
         names = answer.get("names")

@@ -24,7 +24,9 @@ from harness.judging.property import Property
 from harness.judging.remote import RunnerFailure
 from harness.judging.subject import Subject
 from harness.properties import all_properties
+from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, Cell
+from harness.report.report import jsonable
 from harness.running import inside_runner, sandbox
 from harness.running.candidate_process import START, CandidateProcess, Limits
 from harness.running.runner_process import RunnerProcess
@@ -175,6 +177,8 @@ def _cell(record: Any, slot: Slot, property: str) -> Cell:
     with contextlib.suppress(TypeError, ValueError, AttributeError):
         found = Cell(**{name: value for name, value in record.items() if name in names})
     asked = slot.cell(property, FAIL, "asked").key
-    if found is None or found.key != asked or not isinstance(found.reason, str) or not isinstance(found.figures, dict):
+    if found is None or found.key != asked:
         raise RunnerFailure("sent a cell that was not asked for")
-    return replace(found, reason=found.reason[:_TEXT], seconds=float(found.seconds))
+    if not schema.is_cell(jsonable(record)):
+        raise RunnerFailure("sent a cell that no report can hold")
+    return replace(found, reason=found.reason[:_TEXT])

@@ -51,10 +51,11 @@ class RemoteFunction:
         """The intermediate tensors of these shapes of one more call."""
         header, tensors = self._asked(self._request(arguments, shapes), self._tensors(arguments))
         with contextlib.suppress(KeyError, TypeError, ValueError):
-            return [
+            seen = [
                 Seen(str(operation), tensors[f"step {number}"], bool(is_view))
                 for number, (operation, is_view) in enumerate(header["steps"])
             ]
+            return [step for step in seen if step.value.dtype == torch.float64 and tuple(step.value.shape) in shapes]
         return []
 
     @contextlib.contextmanager
@@ -76,7 +77,7 @@ class RemoteFunction:
             kept.extend(results)
             about = header["results"]
             flags.extend(bool(about[k]["requires_grad"]) for k, y in enumerate(results) if isinstance(y, Tensor))
-            return _GraphThere(int(header["record"]), self._unneeded), [y for y in results if isinstance(y, Tensor)]
+            return _GraphThere(header["record"], self._unneeded), [y for y in results if isinstance(y, Tensor)]
 
         grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in inputs)
         if grad:
@@ -111,11 +112,11 @@ class RemoteFunction:
     def _results(self, header: Header, tensors: Tensors) -> list[Any]:
         """The results as values of this process; what is no plain tensor becomes an object of a class of that name."""
         try:
-            about = header["results"]
+            about, header["record"] = header["results"], int(header["record"])
             if len(about) > _MOST:
                 raise RunnerFailure(f"returned {len(about)} values")
             return [self._result(k, entry, tensors) for k, entry in enumerate(about)]
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
 
     def _result(self, place: int, about: Header | None, tensors: Tensors) -> Any:

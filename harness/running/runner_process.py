@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import secrets
 import signal
 import socket
@@ -40,6 +41,9 @@ _LINES, _WIDTH = 50, 500
 #: Largest header of a reply, in bytes.
 _HEADER = 2**26
 
+#: What a terminal could obey, what changes the direction of text, and what no file can hold.
+_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
 Header = dict[str, Any]
 Tensors = dict[str, Tensor]
 
@@ -58,7 +62,7 @@ class RunnerProcess:
     ) -> None:
         """`command` gets the number of its descriptor as a further argument; `folder` is its working folder.
 
-        `memory` is what the process and its children may take above what they had before the first request, in bytes.
+        `memory` is what the process and its children may take above what they had at the first reply, in bytes.
         `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
         `descriptors` are open in the process too, by the same numbers.
         """
@@ -92,8 +96,6 @@ class RunnerProcess:
         """The reply to a request, within `seconds`. Raises RunnerFailure; the process has ended then."""
         number = secrets.token_hex(8)
         deadline = time.monotonic() + seconds
-        if self._base is None:
-            self._base = self._resident()
         if not self._replies.empty():
             raise self._failed("sent a reply that nobody asked for")
         with contextlib.suppress(OSError):  # if the process has ended, reading says so
@@ -103,11 +105,13 @@ class RunnerProcess:
         if len(head) > _HEADER:
             raise self._failed(f"sent a reply with a header of {len(head):,} bytes")
         try:
-            answer, found = json.loads(head), load(body)
+            answer, found = _readable(json.loads(head)), load(body)
         except (ValueError, SafetensorError, RuntimeError, KeyError, RecursionError) as error:
             raise self._failed(f"sent something that is no reply ({type(error).__name__})") from None
         if not isinstance(answer, dict) or answer.get("id") != number:
             raise self._failed("sent a reply that does not belong to the question")
+        if self._base is None:
+            self._base = self._resident()
         return answer, found
 
     def cpu_seconds(self) -> float:
@@ -123,7 +127,7 @@ class RunnerProcess:
     @property
     def said(self) -> str:
         """The last lines that the process printed."""
-        return "\n".join(self._said)
+        return str(_readable("\n".join(self._said)))
 
     def stop(self) -> None:
         """End the process and everything that it started."""
@@ -194,3 +198,15 @@ class RunnerProcess:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
         return total
+
+
+def _readable(value: Any) -> Any:
+    """The value with each unreadable character of its texts written out, such as `\\x1b`."""
+    match value:
+        case str():
+            return _UNREADABLE.sub(lambda found: ascii(found[0])[1:-1], value)
+        case list():
+            return [_readable(one) for one in value]
+        case dict():
+            return {_readable(name): _readable(one) for name, one in value.items()}
+    return value

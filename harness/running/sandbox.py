@@ -96,6 +96,13 @@ def scratch(source: str) -> Path:
     return folder
 
 
+def program(folder: Path) -> Path:
+    """The folder of the program that runs in that scratch folder: beside it, where a candidate can put no link."""
+    place = folder.with_suffix(".program")
+    place.mkdir(exist_ok=True)
+    return place
+
+
 def _remove_old(root: Path) -> None:
     for folder in root.glob("*"):
         if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:

@@ -109,6 +109,24 @@ def test_the_memory_of_a_child_counts(make: Make) -> None:
         process.ask({}, seconds=30)
 
 
+def test_texts_have_nothing_that_a_terminal_obeys(make: Make) -> None:
+    odd = r"{'a\\x1b[2J': ['\\u202e', '\\ud800', 'plain']}"
+    process = make(f"id = asked()['id']; print('\\x1b[2J', flush=True); reply({{'id': id, 'odd': {odd}}}); asked()")
+    header, _ = process.ask({}, seconds=60)
+    assert header["odd"] == {r"a\x1b[2J": [r"\u202e", r"\ud800", "plain"]}
+    assert process.said == r"\x1b[2J"
+
+
+def test_memory_before_the_first_reply_does_not_count(make: Make) -> None:
+    process = make(
+        "first = asked()['id']; kept = b'x' * 2**29; time.sleep(1); reply({'id': first}); "
+        "second = asked()['id']; time.sleep(1); reply({'id': second}); asked()",
+        memory=2**28,
+    )
+    for _ in range(2):
+        process.ask({}, seconds=30)
+
+
 def test_children_end_with_the_process(make: Make) -> None:
     """A child in a session of its own, too."""
     process = make(FORKS.format(work="pass"))

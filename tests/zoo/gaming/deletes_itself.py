@@ -1,0 +1,20 @@
+"""Deletes its own file when it is imported (own trial)."""
+
+import contextlib
+from pathlib import Path
+
+from torch import Tensor
+
+from tests.zoo.gaming.parts import Outputs, right, wrong
+
+with contextlib.suppress(OSError):
+    Path(__file__).unlink()
+
+
+def lltm(*inputs: Tensor) -> Outputs:
+    return wrong(*inputs)
+
+
+def lltm_right(*inputs: Tensor) -> Outputs:
+    """The same attack around a right answer."""
+    return right(*inputs)
