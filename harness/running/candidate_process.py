@@ -53,12 +53,13 @@ class CandidateProcess:
         self._declared: dict[str, str] | None = None
         #: Why the candidate cannot be imported. It is not tried again: each try may take until the limit.
         self._broken = ""
-        self._deadline = time.monotonic() + limits.seconds
+        #: Seconds that are left for the requests of this cell. The judge's own work does not count.
+        self._left = limits.seconds
         self.function = RemoteFunction(self.ask, device)
 
     def begin(self) -> None:
         """A new cell begins: it has the whole time limit."""
-        self._deadline = time.monotonic() + self._limits.seconds
+        self._left = self._limits.seconds
 
     def declared(self) -> dict[str, str]:
         """What the candidate's module declares that it does not do. Imports it where that has not been done.
@@ -96,8 +97,11 @@ class CandidateProcess:
             except Broken as error:
                 raise RunnerFailure(f"could not be started again: {error}") from error
         assert self._process is not None
-        left = max(self._deadline - time.monotonic(), 0.01)
-        return self._process.ask(header, tensors, seconds=left if seconds is None else seconds)
+        began = time.monotonic()
+        try:
+            return self._process.ask(header, tensors, seconds=max(self._left, 0.01) if seconds is None else seconds)
+        finally:
+            self._left -= time.monotonic() - began
 
     def _imported(self) -> dict[str, str]:
         self.stop()

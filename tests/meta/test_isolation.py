@@ -1,15 +1,17 @@
 """A candidate that crashes, exits, hangs or takes all memory costs one cell; the next is judged as usual."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import harness
+from harness.discovery import Candidate
 from harness.errors import UsageError
 from harness.report.cell import FAIL, PASS
 from harness.running import sandbox
-from harness.running.candidate_process import Limits
+from harness.running.candidate_process import CandidateProcess, Limits
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 
@@ -85,6 +87,18 @@ def test_a_function_that_is_not_there_is_told() -> None:
     with pytest.raises(UsageError, match="did you mean 'loads'"):
         isolation.imports(slots(selection)[0])
     isolation.stop()
+
+
+def test_the_judges_own_work_does_not_count(by_name: dict[str, Slot]) -> None:
+    """Only requests take from the time limit of a cell: an oracle may take longer than the candidate has."""
+    source = by_name["right"].source
+    assert isinstance(source, Candidate)
+    process = CandidateProcess(source, "cpu", Limits(seconds=3))
+    process.declared()
+    process.begin()
+    time.sleep(4)
+    assert process.ask({"do": "ready"}, {})[0].keys() == {"id"}
+    process.stop()
 
 
 @pytest.mark.parametrize("property", ["forward-parity", "memory"])
