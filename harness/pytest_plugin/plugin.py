@@ -207,7 +207,8 @@ def _record(config: pytest.Config, selection: Selection, files: dict[str, str] |
     """Record the run. If the user named a report file, an error in it is reported now."""
     recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, _is_judging(config), files)
     config.pluginmanager.register(recorder, "conformance-recorder")
-    if not selection.is_default or config.getoption("report") or config.getoption("resume"):
+    named = config.getoption("report") or config.getoption("resume")
+    if named or (_is_judging(config) and not selection.is_default):
         config.stash[_DONE] = recorder.record.done
 
 
