@@ -15,7 +15,7 @@ class Honest(Sequence):
     """The honest scan, the base of every fault: backward recomputes it from the inputs alone."""
 
 
-@control
+@control(gives_up={"compile": "its loop runs once for each row, so that a traced graph holds for one number of rows"})
 class OneSumOfAllTerms(Sequence):
     """The weights' gradient is one sequential sum over all rows of all steps, as in a plain kernel."""
 
