@@ -1,7 +1,7 @@
 """The runner: import a function, call it with the tensors that the judge sends, and send back what it returned.
 
-This file is a program of its own. `harness.running.sandbox` copies it into a scratch folder and starts it there, so the
-process has imported torch and nothing of this project. It knows no oracle, no allowance and no verdict.
+This file is a program of its own. `harness.running.candidate_process` starts a copy of it, so the process has imported
+torch and nothing of this project. It knows no oracle, no allowance and no verdict.
 
 A message is two parts: a header, which is JSON, and tensors, which are safetensors. Neither can carry code. Each
 request has an `id`, which its reply repeats. A call makes a *record*: its input leaves and its outputs. A later request

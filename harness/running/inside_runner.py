@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save
 
 from harness.errors import HarnessError
-from harness.executing.runner import end_with_parent
+from harness.executing.runner import end_with_parent, messages
 from harness.judging import judge as judging
 from harness.judging import traced
 from harness.judging.property import Property
@@ -58,12 +58,7 @@ def main(descriptor: int) -> None:
     end_with_parent()
     connection, runner = Connection(descriptor), InsideRunner()
     torch.set_num_threads(1)
-    while True:
-        try:
-            asked = json.loads(connection.recv_bytes())
-            connection.recv_bytes()  # the tensors of the request: none
-        except EOFError:
-            return
+    for asked, _ in messages(connection):  # requests have no tensors
         try:
             answer = runner.answer(asked)
         except HarnessError as error:
