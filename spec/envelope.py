@@ -50,7 +50,8 @@ class Envelope:
 
     `sigma` is the elementwise standard deviation of the error. `largest`, `rms` and `gain` are the largest values in
     any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are taken over `usable`: the elements
-    where `exact` is representable in `dtype` and every run was finite.
+    where `exact` is representable in `dtype` and every run was finite. `undecided` are others where rounding alone
+    decides between a finite number and one that is not: nothing is asked there.
     """
 
     dtype: torch.dtype
@@ -60,6 +61,7 @@ class Envelope:
     largest: float
     rms: float
     gain: float
+    undecided: Tensor
     blocks: tuple[Block, ...] = ()
 
 
@@ -96,19 +98,28 @@ def envelopes(
     return tuple(_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
 
 
+def compared(exact: Tensor, dtype: torch.dtype, runs: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """(usable, undecided) of an envelope: see `Envelope`."""
+    representable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
+    usable, never = representable.clone(), ~representable
+    for run in runs:
+        if not math.isfinite(float(run.sum())):  # far cheaper than a look at each element
+            usable &= run.isfinite()
+        if bool(never.any()):
+            never &= ~run.isfinite()
+    return usable, ~(usable | never)
+
+
 def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` holds, flat; a view without a copy if it holds everywhere, the usual case."""
     return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
 
 
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
-    usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
-    for run in runs:
-        if not math.isfinite(float(run.sum())):  # far cheaper than a look at each element
-            usable &= run.isfinite()
+    usable, undecided = compared(exact, dtype, runs)
     y = chosen(exact, usable)
     if y.numel() == 0:
-        return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0)
+        return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0, undecided)
     everything = y.numel() == exact.numel()
     known = exact if everything else exact.masked_fill(~usable, 0.0)
     powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
@@ -146,4 +157,4 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     )
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
     deviation = mean_square.sqrt_() if sigma is None else torch.maximum(mean_square.sqrt_(), sigma)
-    return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, found)
+    return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, undecided, found)

@@ -19,7 +19,7 @@ output gate and candidate, z_k the candidate's pre-activation. The chain rule, f
     d_candidate    = d_new_cell * i
     d_input_gate   = d_new_cell * k
     d_gates        = [d_input_gate * i * (1 - i),  d_output_gate * o * (1 - o),  d_candidate * elu'(z_k)]
-    elu'(z)        = 1 where z > 0, exp(z) elsewhere            (so elu'(0) = 1, as in PyTorch)
+    elu'(z)        = 1 where z > 0, exp(z) or elu(z) + 1 elsewhere   (so elu'(0) = 1, as in PyTorch)
     d_weights      = d_gates.T @ X                              (3H, H+F)
     d_bias         = d_gates summed over the batch              (3H,)
     d_X            = d_gates @ weights                          (B, H+F)
@@ -36,6 +36,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spec.contract import LOWER, Case, Draw, Family, Invariant, Operator, Sizes, TensorArg
+from spec.formulas import either
 
 
 def forward(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +86,9 @@ def d_gates_of(inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tu
     d_z_i = d_new_cell * k * i * (1 - i)
     d_z_o = g_h * tanh_cell * o * (1 - o)
     # exp is evaluated at min(z, 0). Where z > 0 its value is not used, and it must not overflow: inf * 0 would be NaN.
-    d_z_k = d_new_cell * i * torch.exp(z_k.clamp(max=0))
+    # An implementation may save k rather than z_k, as torch's elu_ does; then k + 1 errs by the roundoff of k.
+    slope = either(lambda: torch.exp(z_k.clamp(max=0)), lambda: k.clamp(max=0) + 1)
+    d_z_k = d_new_cell * i * slope
     return X, torch.cat([d_z_i, d_z_o, d_z_k], dim=1), d_new_cell
 
 

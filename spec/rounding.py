@@ -31,6 +31,12 @@ A product or a sum over K terms also errs in its accumulator:
 - u sqrt(A^2 @ B^2) is for products that are computed in parts, each rounded to the dtype, for example input and state
   of a recurrent cell. It is the size of a partial sum whose terms have random signs.
 
+A result beyond the largest number of its dtype is infinite. Terms of a product or a sum may add up to a finite number
+although their partial sums, in some order, overflow the accumulator. The largest partial sum of any order is that of
+all terms of one sign, (sum |t| + |sum t|) / 2. Where it is beyond the accumulator's range, the result is infinite in
+half of the runs. Parts of a product that are rounded to the dtype may overflow its range; there the largest partial sum
+is taken to be at most `PARTS` sqrt(A^2 @ B^2), because few sums of terms of random sign exceed that.
+
 Operations that only move, select or compare data are exact. `MOVES` lists them; every other operation rounds.
 
 In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
@@ -66,6 +72,9 @@ UNIT_ROUNDOFF = {
     torch.float16: 2.0**-11,
     torch.bfloat16: 2.0**-8,
 }
+
+#: Largest partial sum that products computed in parts have, in units of sqrt(A^2 @ B^2).
+PARTS = 4
 
 _aten = torch.ops.aten
 
@@ -111,7 +120,8 @@ MOVES = frozenset(
 
 #: Operators that multiply matrices.
 PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
-_SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList, _aten.mean.default, _aten.mean.dim})
+_MEANS = frozenset({_aten.mean.default, _aten.mean.dim})
+_SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList}) | _MEANS
 
 
 class _Region(threading.local):
@@ -168,10 +178,14 @@ def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class Amplitude:
-    """The largest error of each element of an operation's result; `exact` masks those that need no rounding, if any."""
+    """The largest error of each element of an operation's result.
+
+    `exact` masks those that need no rounding, and `overflows` those whose partial sums may overflow, if there are any.
+    """
 
     most: Tensor
     exact: Tensor | None
+    overflows: Tensor | None
 
 
 class Amplitudes:
@@ -221,6 +235,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         #: Operations that were rounded so far.
         self.number = 0
         accumulator = dtype if UNIT_ROUNDOFF[dtype] <= UNIT_ROUNDOFF[torch.float32] else torch.float32
+        self._largest, self._largest_sum = torch.finfo(dtype).max, torch.finfo(accumulator).max
         # float64 is evaluated in float64, where adding less than half a unit in the last place changes nothing.
         finest = 2 * UNIT_ROUNDOFF[torch.float64]
         self._narrow = max(UNIT_ROUNDOFF[dtype], finest), underflow(dtype)
@@ -229,6 +244,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         #: g(K) of the last product or sum.
         self._growth: Tensor | float = 0.0
         self._noise = Noise(seed, runs)
+        #: The runs in which a sum that may overflow does.
+        self._overflowing = [run for run in range(runs) if (seed + run) & 4]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -255,14 +272,30 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         number, self.number = self.number, self.number + 1
         amplitude = self._known(number, result)
         if amplitude is None:
-            most = self._most(func, result, args, kwargs)
-            amplitude = Amplitude(most, _exact(result, most, self._wide[0] if _region.wide else self._narrow[0]))
+            most, overflows = self._most(func, result, args, kwargs)
+            exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
+            amplitude = Amplitude(most, exact, overflows)
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
         self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.apart > 0)
+        self._overflow(own, amplitude.overflows)
         return own
+
+    def _overflow(self, own: Tensor, overflows: Tensor | None) -> None:
+        """Make infinite what is beyond the range, and in some runs what may overflow."""
+        if overflows is not None:
+            of_runs = own.reshape(self._runs, -1)
+            for run in self._overflowing:
+                of_runs[run, overflows.reshape(-1)] *= math.inf
+            own.copy_(of_runs.reshape(own.shape))
+        limit = self._largest_sum if _region.wide else self._largest
+        if own.numel() == 0 or limit == torch.finfo(torch.float64).max:
+            return
+        least, most = torch.aminmax(own)
+        if not max(-float(least), float(most)) <= limit:  # also if one is NaN
+            own.masked_fill_(own > limit, math.inf).masked_fill_(own < -limit, -math.inf)
 
     def _known(self, number: int, result: Tensor) -> Amplitude | None:
         """The amplitude that an earlier run stored for the operation with this number."""
@@ -275,8 +308,10 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise UnlikeOneRun
         return known
 
-    def _most(self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-        """The factor of xi, for each element of the result."""
+    def _most(
+        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """The factor of xi for each element of the result, and a mask of those that may overflow, if there are any."""
         unit, lost = self._wide if _region.wide else self._narrow
         terms = _terms(func, result, args)
         # Each term in an accumulator may underflow, and all of them in the same direction.
@@ -286,7 +321,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if terms:
             self._growth = _growth(func, terms, args, self._accumulator)
         goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
-        amplitude = torch.empty_like(result)
+        amplitude, overflows = torch.empty_like(result), torch.zeros((), dtype=torch.bool)
+        stored = self._largest_sum if _region.wide else self._largest
         # Part by part, so that intermediate results stay in the cache.
         for part in parts_of(result):
             y = result[part]
@@ -294,13 +330,29 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if factors:
                 (left, left_squared), (right, right_squared) = factors
                 both = part if right.dim() == 3 else ...
-                of_part.add_(_times(left[part] @ right[both], self._growth, part), alpha=self._accumulator)
-                of_part.add_((left_squared[part] @ right_squared[both]).sqrt_(), alpha=unit)
+                magnitudes = left[part] @ right[both]
+                partial = (left_squared[part] @ right_squared[both]).sqrt_()
+                sums_of_one_sign = (magnitudes + y.abs()).div_(2)
+                overflows = _marked(overflows, result, part, sums_of_one_sign, self._largest_sum)
+                overflows = _marked(overflows, result, part, sums_of_one_sign.minimum(partial * PARTS), stored)
+                of_part.add_(_times(magnitudes, self._growth, part), alpha=self._accumulator)
+                of_part.add_(partial, alpha=unit)
             elif sums is not None:
+                added = terms if func in _MEANS else 1
+                overflows = _marked(overflows, result, part, sums[part] + y.abs(), 2 * self._largest_sum / added)
                 of_part.add_(_times(sums[part], self._growth, part), alpha=self._accumulator)
             elif goes_on:
                 of_part.add_(_times(y.abs(), self._growth, part), alpha=self._accumulator)
-        return amplitude
+        return amplitude, overflows if overflows.dim() or bool(overflows) else None
+
+
+def _marked(mask: Tensor, result: Tensor, part: Any, sizes: Tensor, limit: float) -> Tensor:
+    """`mask`, or zeros of the shape of `result`, with the elements of a part set whose size is beyond the limit."""
+    if sizes.numel() == 0 or not float(sizes.max()) > limit:
+        return mask
+    whole = mask if mask.shape == result.shape else torch.zeros_like(result, dtype=torch.bool)
+    whole[part] |= sizes > limit
+    return whole
 
 
 @cache

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from spec.formulas import choosing
 from spec.rounding import Amplitudes, Rounding, UnlikeOneRun
 
 #: Monte Carlo runs behind an envelope.
@@ -29,14 +30,14 @@ def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtyp
     """The tensors that `evaluate(*inputs)` returns, for each of RUNS runs. Raises what it raises."""
     amplitudes = Amplitudes()
     first = Rounding(dtype, seed, amplitudes)
-    runs = [_one(evaluate, inputs, first)]
+    runs = [_one(evaluate, inputs, first, seed)]
     at_once = min(RUNS, _AT_ONCE // max(amplitudes.largest, 1)) if inputs else 1
     while len(runs) < RUNS:
         count = min(at_once, RUNS - len(runs))
         if count > 1:
             mode = Rounding(dtype, seed + len(runs), amplitudes, runs=count)
             try:
-                found = _many(evaluate, inputs, mode, count)
+                found = _many(evaluate, inputs, mode, seed + len(runs), count)
                 if mode.number != first.number:
                     raise UnlikeOneRun
             except Exception:  # from vmap or a reference: an error of the reference itself is raised again, run by run
@@ -44,17 +45,27 @@ def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtyp
             else:
                 runs += found
         else:
-            runs.append(_one(evaluate, inputs, Rounding(dtype, seed + len(runs), amplitudes)))
+            runs.append(_one(evaluate, inputs, Rounding(dtype, seed + len(runs), amplitudes), seed + len(runs)))
     return runs
 
 
-def _one(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding) -> list[Tensor]:
-    with mode:
+def _one(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int) -> list[Tensor]:
+    with choosing(_second(seed, 1)[0]), mode:
         results = evaluate(*inputs)
     return [tensor.detach() for tensor in results]
 
 
-def _many(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, count: int) -> list[list[Tensor]]:
+def _many(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int, count: int) -> list[list[Tensor]]:
+    def chosen(second: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        with choosing(second):
+            return evaluate(*given)
+
     with mode:
-        results = torch.func.vmap(evaluate)(*(tensor.expand(count, *tensor.shape) for tensor in inputs))
+        expanded = (tensor.expand(count, *tensor.shape) for tensor in inputs)
+        results = torch.func.vmap(chosen)(_second(seed, count), *expanded)
     return [[tensor[number].detach() for tensor in results] for number in range(count)]
+
+
+def _second(seed: int, count: int) -> Tensor:
+    """Whether each run computes by the second of two formulas; odd seeds are for other errors (`spec.noise`)."""
+    return torch.arange(seed, seed + count) & 2 != 0

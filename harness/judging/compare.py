@@ -14,7 +14,7 @@ that the last operation in the dtype may have; no number of elements averages it
 
 Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite. If an
 output is not used, a gradient may have any value there: an implementation may or may not compute 0 * NaN. Where y is
-finite, the candidate's value must be finite.
+finite, the candidate's value must be finite. Nothing is asked where rounding alone decides which of the two it is.
 """
 
 from __future__ import annotations
@@ -194,13 +194,13 @@ def _specials(got: Tensor, envelope: Envelope, rule: str) -> tuple[str, Tensor]:
             f"{int(not_finite_here.sum())} elements are NaN or infinite where the exact value is finite",
             not_finite_here,
         )
-    overflown = exact.abs() > limit  # infinities too
+    overflown = (exact.abs() > limit) & ~envelope.undecided  # infinities too
     unlike = overflown & ~(
         (got.sign() == exact.sign()) & (got.abs() >= limit * (1 - 8 * UNIT_ROUNDOFF[envelope.dtype]))
     )
-    lost = exact.isnan() & ~got.isnan()
+    lost = exact.isnan() & ~got.isnan() & ~envelope.undecided
     if rule != SAME:
-        lost = ~exact.isfinite() & got.isfinite() & (rule == NOT_FINITE)
+        lost = ~exact.isfinite() & got.isfinite() & ~envelope.undecided & (rule == NOT_FINITE)
         unlike = torch.zeros_like(lost)
     if bool(lost.any()):
         was = "not NaN" if rule == SAME else "finite"

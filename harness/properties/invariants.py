@@ -222,6 +222,7 @@ def _larger(one: Envelope, other: Envelope) -> Envelope:
         largest=max(one.largest, other.largest),
         rms=max(one.rms, other.rms),
         gain=max(one.gain, other.gain),
+        undecided=one.undecided | other.undecided | (one.usable ^ other.usable),
     )
 
 

@@ -39,7 +39,7 @@ from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
 from harness.report.levels import GRADIENTS
 from spec.contract import Draw, Operator, evaluate
-from spec.envelope import Envelope, gain
+from spec.envelope import Envelope, compared, gain
 from spec.rounding import UNIT_ROUNDOFF, Rounding, UnlikeOneRun
 from spec.runs import RUNS
 
@@ -200,9 +200,7 @@ def _under(mode: Rounding, operator: Operator) -> Step:
 
 def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor]) -> Envelope:
     """As in `spec.envelope`, but `sigma` includes the honest runs too: an error that they share is systematic."""
-    usable = exact.isfinite() & (exact.abs() <= torch.finfo(dtype).max)
-    for run in runs:
-        usable &= run.isfinite()
+    usable, undecided = compared(exact, dtype, runs)
     y = exact[usable]
     errors = [run[usable] - y for run in runs]
     return Envelope(
@@ -213,6 +211,7 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor]) -> Envelope
         largest=max(float(error.abs().max()) for error in errors),
         rms=max(float(error.square().mean().sqrt()) for error in errors),
         gain=max(gain(error, y) for error in errors),
+        undecided=undecided,
     )
 
 

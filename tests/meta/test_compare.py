@@ -27,7 +27,8 @@ def envelope(exact: Tensor, dtype: torch.dtype = torch.float32, error: float = 1
     spread = error * UNIT_ROUNDOFF[dtype] * y.abs()
     largest = float(spread.max()) if y.numel() else 0.0
     rms = float(spread.square().mean().sqrt()) if y.numel() else 0.0
-    return Envelope(dtype, exact, usable, spread / math.sqrt(3), largest, rms, error * UNIT_ROUNDOFF[dtype])
+    of_scale, decided = error * UNIT_ROUNDOFF[dtype], torch.zeros_like(usable)
+    return Envelope(dtype, exact, usable, spread / math.sqrt(3), largest, rms, of_scale, decided)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
