@@ -70,7 +70,7 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     sizes = _sizes(operator, call)
     blocks = [_blocks(arg, sizes) for arg in (*operator.outputs, *operator.inputs)]
 
-    complete = _with_zeros(operator, exact_call)
+    complete = with_zeros(operator, exact_call)
 
     def reference(*given: Tensor) -> tuple[Tensor, ...]:
         return evaluate(operator, complete.of(iter(given)))
@@ -95,10 +95,10 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:
     """The reference in the dtype itself, with NaN where the contract leaves a gradient open: not compared."""
-    eager = evaluate(operator, _with_zeros(operator, call))
+    eager = evaluate(operator, with_zeros(operator, call))
     if operator.unspecified is None:
         return eager
-    inputs, cotangents = exact_call.inputs, _with_zeros(operator, exact_call).cotangents
+    inputs, cotangents = exact_call.inputs, with_zeros(operator, exact_call).cotangents
     with torch.no_grad():
         marked = operator.unspecified(inputs, tuple(g for g in cotangents if g is not None))
     outputs, gradients = eager[: len(operator.outputs)], eager[len(operator.outputs) :]
@@ -120,7 +120,8 @@ def _blocks(arg: TensorArg, sizes: Sizes) -> list[Block]:
     ]
 
 
-def _with_zeros(operator: Operator, call: Call) -> Call:
+def with_zeros(operator: Operator, call: Call) -> Call:
+    """The call with a cotangent of zeros for each output that the loss does not use."""
     if all(g is not None for g in call.cotangents):
         return call
     like = operator.forward(*call.inputs)

@@ -17,6 +17,7 @@ from harness.judging.oracle import Expected, expected
 from harness.judging.reproducer import script
 from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
+from harness.judging.suspicion import reference_fails_too
 from spec.contract import TensorArg
 from spec.envelope import Envelope
 
@@ -35,6 +36,8 @@ class Tally:
         self.scenarios = 0
         self.precise = 0
         self.in_ulps = in_ulps
+        #: Failures in which the reference in this dtype fails too.
+        self.suspected: list[str] = []
         #: Counts of `harness.judging.ulps.histogram`, for outputs and for gradients.
         self.ulps: dict[str, Tensor] = {}
         self.evidence: dict[str, bool] = {}
@@ -45,7 +48,17 @@ class Tally:
         try:
             self._run(scenario, what)
         except Failure as failure:
+            if self._may_be_ours(scenario, failure):
+                self.suspected.append(str(failure))
+                return
             raise failure.adding(reproducer=script(self.subject, scenario, str(failure))) from failure
+
+    def _may_be_ours(self, scenario: Scenario, failure: Failure) -> bool:
+        if not failure.tensor:
+            return False
+        measure = expected(self.subject.operator, scenario, self.subject.dtype)
+        rule = _specials(scenario, is_gradient=failure.tensor.startswith("gradient of "))
+        return reference_fails_too(self.subject, scenario, measure, failure.tensor, rule)
 
     def _run(self, scenario: Scenario, what: str) -> None:
         subject = self.subject
@@ -167,7 +180,17 @@ class Tally:
         return sorted(name for name, seen in self.evidence.items() if not seen)
 
     def figures(self) -> dict[str, Any]:
-        """Figures for the report. Raises NoEvidence if a tensor was compared although any wrong answer would pass."""
+        """Figures for the report.
+
+        Raises NoEvidence if any wrong answer would pass for a tensor that was compared, or if the suite suspects itself.
+        """
+        if self.suspected:
+            first, *others = self.suspected
+            more = f" (and {len(others)} more scenarios)" if others else ""
+            raise NoEvidence(
+                f"the suite suspects itself: the reference in {self.subject.dtype_name} fails there too. Please report "
+                f"it{more}: {first}"
+            )
         blind = self.blind()
         if blind:
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")

@@ -1,0 +1,143 @@
+"""Cliffs: where rounding alone decides between very different results, nothing is asked; beside them, all is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness.discovery import operator
+from harness.judging.compare import NOT_FINITE, compare
+from harness.judging.judge import judge
+from harness.judging.oracle import expected
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative
+from harness.judging.subject import Subject
+from harness.properties import all_properties
+from harness.report.cell import FAIL, NO_EVIDENCE, PASS
+from spec.contract import Operator
+from spec.envelope import Envelope, envelopes
+from spec.formulas import either
+
+MLP = operator("mlp")
+LLTM = operator("lltm")
+
+#: Seven of seven right implementations returned -inf for one gradient here, on an NVIDIA H200 in bfloat16. The exact
+#: value is -3.18e38 and the largest number 3.39e38; but the negative terms add up to -4.05e38.
+PUBLISHED = Scenario(
+    sizes=(("batch", 1), ("input_features", 6), ("hidden_size", 8), ("output_size", 31)),
+    values="huge-hidden",
+    layouts=(("output_weights", "expanded"),),
+    cotangents=(("output", "ones"),),
+)
+
+
+def of_products(left: Tensor, right: Tensor, dtype: torch.dtype) -> Envelope:
+    eager = (left.to(dtype) @ right.to(dtype),)
+    (made,) = envelopes(lambda x, y: (x @ y,), eager, dtype, inputs=(left, right))
+    return made
+
+
+def test_a_sum_whose_partial_sums_overflow_may_overflow() -> None:
+    envelope = expected(MLP, PUBLISHED, torch.bfloat16).gradients["input"]
+    assert envelope.undecided.tolist() == [[False, False, False, True, False, False]]
+    right = envelope.exact.to(torch.bfloat16)
+    assert compare(right, envelope, NOT_FINITE).holds
+    for place in range(6):
+        overflown = right.clone()
+        overflown[0, place] = -math.inf
+        assert compare(overflown, envelope, NOT_FINITE).holds is (place == 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_terms_that_no_order_takes_beyond_the_range_are_asked(dtype: torch.dtype) -> None:
+    limit = torch.finfo(dtype).max
+    terms = torch.tensor([[0.25, 0.25, 0.25]], dtype=torch.float64)
+    envelope = of_products(terms, torch.full((3, 1), limit / 2, dtype=torch.float64).to(dtype).double(), dtype)
+    assert bool(envelope.usable.all())
+    assert not compare(torch.full((1, 1), math.inf), envelope).holds
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(torch.float32, 3e38), (torch.bfloat16, 3e38), (torch.float16, 6e4)])
+def test_terms_that_cancel_may_overflow_in_an_accumulator_or_in_parts(dtype: torch.dtype, large: float) -> None:
+    terms = torch.tensor([[1.0, 1.0, -1.0, -1.0, 0.5]], dtype=torch.float64)
+    envelope = of_products(terms, torch.full((5, 1), large, dtype=torch.float64).to(dtype).double(), dtype)
+    assert bool(envelope.undecided.all())
+    for answer in (math.inf, -math.inf, 0.5 * large):
+        assert compare(torch.full((1, 1), answer), envelope).holds
+
+
+def test_an_exact_value_that_rounding_takes_back_into_the_range_is_not_asked() -> None:
+    terms = torch.tensor([[1.0, -0.999, 1e-3]], dtype=torch.float64)
+    right = torch.tensor([[1e30], [1e30], [1e30]], dtype=torch.float64)
+
+    def reference(x: Tensor, y: Tensor) -> tuple[Tensor]:
+        return ((x @ y) * 1.7014118e11,)  # 2e27 times this is the largest number of float32
+
+    (envelope,) = envelopes(reference, reference(terms.float(), right.float()), torch.float32, inputs=(terms, right))
+    assert not bool(envelope.usable.any())
+    assert bool(envelope.undecided.all())
+
+
+def test_what_overflows_however_it_is_rounded_must_be_infinite() -> None:
+    factors = torch.full((1, 2), 1e30, dtype=torch.float64), torch.full((2, 1), 1e30, dtype=torch.float64)
+    envelope = of_products(*factors, torch.float32)
+    assert not bool(envelope.undecided.any())
+    assert compare(torch.full((1, 1), math.inf), envelope).holds
+    assert not compare(torch.full((1, 1), 1e30), envelope).holds
+
+
+def test_either_formula_is_in_half_of_the_runs() -> None:
+    x = torch.linspace(-9, -7, 7, dtype=torch.float64)
+
+    def slope(y: Tensor) -> tuple[Tensor]:
+        return (either(lambda: torch.exp(y), lambda: torch.expm1(y) + 1),)
+
+    def first(y: Tensor) -> tuple[Tensor]:
+        return (torch.exp(y),)
+
+    def second(y: Tensor) -> tuple[Tensor]:
+        return (torch.expm1(y) + 1,)
+
+    made = {f: envelopes(f, f(x.half()), torch.float16, inputs=(x,))[0] for f in (slope, first, second)}
+    assert torch.equal(slope(x)[0], torch.exp(x))
+    from_result = second(x.half())[0]
+    assert compare(from_result, made[slope]).holds
+    assert not compare(from_result, made[first]).holds
+    # The mean square of eight runs that err by much and eight that err by little.
+    assert torch.allclose(made[slope].sigma, made[second].sigma / math.sqrt(2), rtol=0.5)
+
+
+def test_a_gradient_of_elu_from_its_result_is_right_and_a_cut_one_is_not() -> None:
+    scenario = Scenario.of(representative(LLTM), values="overflowing-exp")
+    envelope = expected(LLTM, scenario, torch.float16).gradients["bias"]
+    right = envelope.exact.half()
+    assert compare(right, envelope).holds
+    assert not compare(torch.zeros_like(right), envelope).holds
+
+
+def _subject(contract: Operator, wrong: float) -> Subject:
+    def function(*inputs: Tensor) -> tuple[Tensor, ...]:
+        new_h, new_cell = contract.forward(*inputs)
+        return new_h, new_cell + wrong
+
+    return Subject(contract, "candidate", "cpu", torch.float32, function)
+
+
+def _odd_reference(*inputs: Tensor) -> tuple[Tensor, ...]:
+    """A reference that is another function in float32: then the suite is wrong, and not who computes the same."""
+    new_h, new_cell = LLTM.forward(*inputs)
+    return new_h, new_cell + (2e-2 if new_cell.dtype == torch.float32 else 0.0)
+
+
+def test_the_suite_suspects_itself_where_its_reference_fails_too() -> None:
+    odd = replace(LLTM, forward=_odd_reference)
+    parity = all_properties()["forward-parity"]
+    cell = judge(_subject(odd, 0.0), parity)
+    assert cell.verdict == NO_EVIDENCE
+    assert "the suite suspects itself: the reference in float32 fails there too" in cell.reason
+    assert judge(_subject(LLTM, 0.0), parity).verdict == PASS
+    assert judge(_subject(LLTM, 2e-2), parity).verdict == FAIL
