@@ -182,7 +182,7 @@ class Tally:
     def figures(self) -> dict[str, Any]:
         """Figures for the report.
 
-        Raises NoEvidence if any wrong answer would pass for a tensor that was compared, or if the suite suspects itself.
+        Raises NoEvidence if a tensor was compared although any wrong answer would pass, or if this may be our fault.
         """
         if self.suspected:
             first, *others = self.suspected
