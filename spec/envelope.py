@@ -13,6 +13,9 @@ from torch import Tensor
 from spec.parts import parts_of
 from spec.runs import RUNS, rounded_runs
 
+#: Elements of all runs that are compared at a time.
+_AT_ONCE = 2**17
+
 
 @dataclass(frozen=True)
 class Block:
@@ -32,12 +35,12 @@ class Block:
         """This part of a tensor."""
         return tensor.narrow(self.dim, self.begin, self.length)
 
-    def within(self, values: Tensor, part: Any) -> Tensor:
-        """This part of a tensor, of which `values` are only `part`: `...` or a slice of its rows."""
-        if part is ... or self.dim != 0:
-            return self.narrowed(values)
-        begin = max(self.begin - part.start, 0)
-        return values[begin : max(self.begin + self.length - part.start, 0)]
+    def within(self, runs: Tensor, part: Any) -> Tensor:
+        """This part of a tensor in each run, the first dimension, of which `runs` has only `part`: see `parts_of`."""
+        begin, end = self.begin, self.begin + self.length
+        if part is not ... and self.dim == 0:
+            begin, end = (min(max(bound - part.start, 0), runs.shape[1]) for bound in (begin, end))
+        return runs.narrow(self.dim + 1, begin, end - begin)
 
     def of(self, tensor: Tensor) -> Tensor:
         """This part of a tensor, flat."""
@@ -123,38 +126,31 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     everything = y.numel() == exact.numel()
     known = exact if everything else exact.masked_fill(~usable, 0.0)
     powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
-    mean_square, sigma, largest = (
-        torch.zeros_like(exact),
-        torch.zeros_like(exact) if len(runs) > RUNS + 1 else None,
-        0.0,
-    )
-    squares, along_y = [0.0] * len(runs), [[0.0] * len(powers) for _ in runs]
-    # Part by part, and all runs of one part before the next: a large tensor is read once, not once for each step.
-    for part in parts_of(exact):
-        values, there = known[part], usable[part]
-        for number, run in enumerate(runs):
-            error = run[part] - exact[part]
-            if not everything:
-                error.masked_fill_(~there, 0.0)
-            flat = error.reshape(-1)
-            least, most = torch.aminmax(flat)
-            largest = max(largest, -float(least), float(most))
-            squares[number] += float(torch.dot(flat, flat))
-            along = error * values
-            along_y[number][0] += float(along.sum())
-            for k, block in enumerate(blocks, start=1):
-                along_y[number][k] += float(block.within(along, part).sum())
-            # sigma comes from the RUNS rounded runs. The eager run (the last) counts in the extremes only: it is a
-            # single result and not drawn from their distribution. An honest result counts in sigma as if it were the
-            # only run with an error, sqrt(e^2 / RUNS), computed without the square because e^2 may underflow to 0.
-            if number < RUNS:
-                mean_square[part].addcmul_(error, error, value=1 / RUNS)
-            elif sigma is not None and number < len(runs) - 1:
-                torch.maximum(sigma[part], error.abs_().div_(math.sqrt(RUNS)), out=sigma[part])
-    rms = math.sqrt(max(squares) / y.numel())
+    mean_square, sigma, largest = torch.zeros_like(exact), torch.zeros_like(exact), 0.0
+    squares, along_y = (torch.zeros(len(runs), n, dtype=torch.float64) for n in (1, len(powers)))
+    # Part by part, all runs of one part together, so that they stay in the cache.
+    for part in parts_of(exact, _AT_ONCE // len(runs)):
+        errors = torch.stack([run[part] for run in runs]).sub_(exact[part])
+        if not everything:
+            errors.masked_fill_(~usable[part], 0.0)
+        least, most = torch.aminmax(errors)
+        largest = max(largest, -float(least), float(most))
+        along = errors * known[part]
+        along_y[:, 0] += along.reshape(len(runs), -1).sum(1)
+        for k, block in enumerate(blocks, start=1):
+            along_y[:, k] += block.within(along, part).reshape(len(runs), -1).sum(1)
+        # sigma comes from the RUNS rounded runs. The eager run (the last) counts in the extremes only: it is a single
+        # result and not drawn from their distribution. An honest result counts in sigma as if it were the only run with
+        # an error, sqrt(e^2 / RUNS), computed without the square because e^2 may underflow to 0.
+        if len(runs) > RUNS + 1:
+            sigma[part] = errors[RUNS:-1].abs().amax(0).div_(math.sqrt(RUNS))
+        of_runs = errors.square_().reshape(len(runs), -1)
+        squares[:, 0] += of_runs.sum(1)
+        mean_square[part] = errors[:RUNS].mean(0)
+    rms = math.sqrt(float(squares.max()) / y.numel())
     whole, *of_blocks = (
-        max(abs(sums[k]) for sums in along_y) / power if power > 0 else 0.0 for k, power in enumerate(powers)
+        float(sums.abs().max()) / power if power > 0 else 0.0 for sums, power in zip(along_y.T, powers, strict=True)
     )
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
-    deviation = mean_square.sqrt_() if sigma is None else torch.maximum(mean_square.sqrt_(), sigma)
+    deviation = torch.maximum(mean_square.sqrt_(), sigma)
     return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, undecided, found)

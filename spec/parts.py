@@ -11,11 +11,11 @@ from torch import Tensor
 _PART = 2**16
 
 
-def parts_of(tensor: Tensor) -> Iterator[Any]:
-    """Indices of parts of a tensor: slices of its rows with about 2^16 elements; `...`, the whole, if it is small."""
-    if tensor.numel() <= _PART or tensor.dim() == 0:
+def parts_of(tensor: Tensor, elements: int = _PART) -> Iterator[Any]:
+    """Indices of parts of a tensor: slices of its rows with about that many elements; `...`, the whole, if small."""
+    if tensor.numel() <= elements or tensor.dim() == 0:
         yield ...
         return
-    rows = max(1, _PART * tensor.shape[0] // tensor.numel())
+    rows = max(1, elements * tensor.shape[0] // tensor.numel())
     for begin in range(0, tensor.shape[0], rows):
         yield slice(begin, begin + rows)
