@@ -45,7 +45,7 @@ class _Saving(torch.autograd.Function):
 @control(
     gives_up={
         **OLD_STYLE,
-        "double-backward": "once_differentiable refuses only where a cotangent requires grad; without that, the gradients "
+        "double-backward": "once_differentiable refuses only where a cotangent requires grad; elsewhere the gradients "
         "have no graph, and a second derivative is 0",
     }
 )
