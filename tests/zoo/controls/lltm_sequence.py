@@ -7,7 +7,7 @@ from torch import Tensor
 from backends.base import check_arguments
 from spec.lltm_sequence import OPERATOR
 from tests.zoo.honest.lltm_sequence import Outputs, Sequence, Steps
-from tests.zoo.registry import control
+from tests.zoo.registry import OLD_STYLE, control
 
 
 @control
@@ -15,7 +15,12 @@ class Honest(Sequence):
     """The honest scan, the base of every fault: backward recomputes it from the inputs alone."""
 
 
-@control(gives_up={"compile": "its loop runs once for each row, so that a traced graph holds for one number of rows"})
+@control(
+    gives_up={
+        **OLD_STYLE,
+        "compile": "its loop runs once for each row, so that a traced graph holds for one number of rows",
+    }
+)
 class OneSumOfAllTerms(Sequence):
     """The weights' gradient is one sequential sum over all rows of all steps, as in a plain kernel."""
 
