@@ -103,7 +103,7 @@ class Runner:
         }
 
     def called(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
-        """Call the function. `arguments` are tensors or plain values, in order; `grad` is the grad mode."""
+        """Call the function. `arguments` are tensors or plain values, in order; `grad` and `inference` are modes."""
         assert self.function is not None
         function = self.function
         arguments = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
@@ -113,6 +113,7 @@ class Runner:
             given = iter(leaves)
             arguments = [next(given) if isinstance(argument, Tensor) else argument for argument in arguments]
         single = False
+        before = [_read(leaf) for leaf in leaves]
 
         def run() -> list[Any]:
             nonlocal single
@@ -120,7 +121,7 @@ class Runner:
             single = not isinstance(results, tuple | list)
             return [results] if single else list(results)
 
-        with torch.set_grad_enabled(asked["grad"]):
+        with torch.inference_mode(asked["inference"]), torch.set_grad_enabled(asked["grad"]):
             steps = StepRecorder({tuple(shape) for shape in asked["steps"]}) if asked["steps"] else None
             with steps or contextlib.nullcontext():
                 outputs = run()
@@ -128,6 +129,8 @@ class Runner:
         if steps is not None:
             header["steps"] = [[seen.operation, seen.is_view] for seen in steps.seen]
             sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
+        header["changed"] = [n for n, (leaf, was) in enumerate(zip(leaves, before, strict=True)) if _differ(leaf, was)]
+        header["shares"] = [[k, n] for k, y in enumerate(outputs) for n, x in enumerate(leaves) if _share(x, y)]
         return {**header, "single": single}, sent
 
     def differentiated(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
@@ -194,6 +197,18 @@ def _read(tensor: Tensor) -> Tensor:
         for step in _STEPS:
             tensor = step(tensor)
     return tensor
+
+
+def _differ(tensor: Tensor, was: Tensor) -> bool:
+    """Whether any bit of a tensor is another one than before."""
+    now, before = (values.reshape(-1).view(torch.uint8) for values in (_read(tensor), was))
+    return not torch.equal(now, before)
+
+
+def _share(argument: Tensor, result: Any) -> bool:
+    if type(result) is not Tensor or result.layout != torch.strided or not result.numel():
+        return False
+    return result.untyped_storage().data_ptr() == argument.untyped_storage().data_ptr()
 
 
 def _gradients(ys: tuple[Tensor, ...], wanted: list[Tensor], gs: tuple[Tensor, ...], create_graph: bool) -> Any:

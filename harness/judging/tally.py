@@ -207,7 +207,7 @@ def _specials(scenario: Scenario, is_gradient: bool) -> str:
     return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
 
 
-_STRIDED_COTANGENTS = ("ones", "transposed", "strided", "offset")
+_STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "transposed", "strided", "offset")
 
 
 def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:
