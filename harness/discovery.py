@@ -38,6 +38,15 @@ class FoundBackend:
     backend: Backend
     package: ModuleType
 
+    def files(self) -> list[Path]:
+        """Every file of the backend's folder that may be source code."""
+        return [
+            path
+            for folder in self.package.__path__
+            for path in sorted(Path(folder).rglob("*"))
+            if path.is_file() and path.suffix != ".pyc"
+        ]
+
     def implementation(self, operator: str) -> Implementation | None:
         """The backend's implementation of that operator; None if it has no such file. Raises Broken."""
         name = f"{self.package.__name__}.{operator}"
