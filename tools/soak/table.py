@@ -34,9 +34,9 @@ def _facts(state: State) -> str:
     software = ", ".join(dict.fromkeys(f"torch {run['torch']}, {run['machine']}" for run in state.runs))
     _, most = interval(alarmed, scenarios)
     return (
-        f"{scenarios:,} scenarios, {calls:,} calls, {alarms:,} alarms in {alarmed:,} scenarios: at most {100 * most:.2g}% "
-        f"of scenarios at 95% confidence. {others:,} more calls compared no gradient and are not counted. "
-        f"{hours:.2g} hours of one core; {software}.\n"
+        f"{scenarios:,} scenarios, {calls:,} calls, {alarms:,} alarms in {alarmed:,} scenarios: at most "
+        f"{100 * most:.2g}% of scenarios at 95% confidence. {others:,} more calls compared no gradient and are not "
+        f"counted. {hours:.2g} hours of one core; {software}.\n"
     )
 
 
@@ -45,7 +45,8 @@ def _places(state: State) -> str:
     for row in state.places:
         groups.setdefault((row["operator"], row["dtype"], row["device"]), []).append(row)
     header = ["operator", "dtype", "device", "implementations", "scenarios", "calls", "alarms", "calls a second"]
-    lines = [header + ["draw / oracle / call / compare"], ["---"] * (len(header) + 1)]
+    header += ["draw / oracle / call / compare"]
+    lines = [header, ["---"] * len(header)]
     for key, rows in groups.items():
         sums = {name: sum(row[name] for row in rows) for name in ("scenarios", "calls", "alarms", *_TIMES)}
         total = sum(sums[name] for name in _TIMES)
