@@ -1,7 +1,7 @@
 """Outputs and gradients are right around every integer of the implementation's source: see `judging.constants`.
 
-For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. Sizes beyond a
-multiple come first, because a tail is what is forgotten. The figures say what was left out.
+For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. Sizes beyond
+a multiple come first, because a tail is what is forgotten. The figures say what was left out.
 """
 
 from __future__ import annotations
