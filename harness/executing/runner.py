@@ -174,7 +174,7 @@ class Runner:
         if likeness(self.held) == likeness(leaves):
             with torch.no_grad():
                 for old, new in zip(self.held, leaves, strict=True):
-                    old.copy_(new)
+                    _storage(old).copy_(_storage(new))
         else:
             self.held = leaves
         return self.held
@@ -199,9 +199,16 @@ def _read(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def _storage(tensor: Tensor) -> Tensor:
+    """All elements of the tensor's storage: an expanded tensor cannot be written to itself."""
+    whole = tensor.detach()
+    return whole.as_strided((whole.untyped_storage().nbytes() // whole.element_size(),), (1,), 0)
+
+
 def _differ(tensor: Tensor, was: Tensor) -> bool:
     """Whether any bit of a tensor is another one than before."""
-    now, before = (values.reshape(-1).view(torch.uint8) for values in (_read(tensor), was))
+    dense = torch.contiguous_format  # a tensor of one element may keep an odd stride elsewhere
+    now, before = (values.reshape(-1).clone(memory_format=dense).view(torch.uint8) for values in (_read(tensor), was))
     return not torch.equal(now, before)
 
 

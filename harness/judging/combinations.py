@@ -11,11 +11,11 @@ computes the arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import prod
 from typing import Any
 
@@ -30,6 +30,9 @@ from spec.contract import Operator
 SIZES = (1, 2, 3, 4, 8, 12, 33)
 #: One more size, the first that the volume allows. They are prime, so that they are no multiple of any block.
 LARGE = (4099, 1031, 257, 67)
+#: Further calls have two sizes in these ratios: the second is `_BASE`, and the others are `_OTHER`.
+RATIOS = (1, 2, 3, 4)
+_BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
 STEPS = (1, 2, 5)
 #: Sizes of a symbol in a form of an operator that is not its first.
@@ -90,8 +93,25 @@ def _computed(key: ByIdentity) -> Combinations:
     while missing:
         rows.append(_row_with(operator, axes, missing))
         _strike(missing, rows[-1:])
-    calls = tuple(_combination(operator, row, number) for number, row in enumerate(rows, start=1))
-    return Combinations(calls, len(feasible), len(feasible) - len(missing))
+    calls = [_combination(operator, row, number) for number, row in enumerate(rows, start=1)]
+    return Combinations((*calls, *_ratios(operator)), len(feasible), len(feasible) - len(missing))
+
+
+def _ratios(operator: Operator) -> Iterator[Combination]:
+    """Two sizes that are equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
+    is_another_form = bool(operator.form) and not operator.forms
+    symbols = [] if is_another_form else [name for name in operator.symbols() if name not in operator.sequential]
+    for one, other in permutations(symbols, 2):
+        for ratio in RATIOS if one < other else RATIOS[1:]:
+            sizes = dict.fromkeys(operator.symbols(), _OTHER) | {other: _BASE, one: ratio * _BASE}
+            sizes |= dict.fromkeys(operator.sequential, STEPS[-1])
+            for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
+                flat = layout == LAYOUTS[0]
+                layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
+                scenario = Scenario(
+                    tuple(sizes.items()), name=f"ratio-{one}-{ratio}-{other}", seed=ratio, layouts=layouts
+                )
+                yield Combination(scenario, mode)
 
 
 def _strike(missing: dict[Pair, None], rows: Iterable[Mapping[str, Any]]) -> None:
