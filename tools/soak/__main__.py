@@ -14,7 +14,7 @@ from harness.pytest_plugin.report_lock import ReportLock
 from harness.running import option_values, selection_options
 from harness.running.selection import DTYPE_NAMES
 from tools.soak import kept, table
-from tools.soak.batch import Place
+from tools.soak.batch import EXAMPLES, Place
 from tools.soak.implementations import DEVICES
 from tools.soak.soaking import Limits, Soak, described, stopped_by_signals
 from tools.soak.state import State
@@ -47,6 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--workers", type=option_values.whole(1, 256), default=1, metavar="N", help="processes of one thread each"
+    )
+    made.add_argument(
+        "--batch",
+        type=option_values.whole(1),
+        default=EXAMPLES,
+        metavar="N",
+        help=f"scenarios of a batch, which is what a signal loses; default: {EXAMPLES}",
     )
     made.add_argument("--device", choices=sorted(DEVICES), default=CPU, help="cpu, with emulated CUDA, or cuda")
     selection_options.add(made.add_argument, ("operator", "dtype"))
@@ -97,7 +104,7 @@ def _soak(given: argparse.Namespace, path: Path) -> int:
     soak = Soak(state, path, places(given.operator, given.dtype, given.device), lambda text: print(text, flush=True))
     limits = Limits(None if given.minutes is None else 60 * given.minutes, given.calls)
     with stopped_by_signals(soak):
-        soak.run(limits, given.workers)
+        soak.run(limits, given.workers, given.batch)
     print(soak.progress())
     for find in state.finds:
         print(described(find))

@@ -57,7 +57,8 @@ class Place:
 class Counts:
     """What was called on one device. A call counts only if it compared a gradient; `without_gradients` are the others.
 
-    `alarmed` are the scenarios of which at least one call was an alarm. The times are in seconds.
+    `alarmed` are the scenarios of which at least one call was an alarm. The times are seconds of the processor,
+    so that other work on the machine does not count.
     """
 
     scenarios: int = 0
@@ -130,15 +131,15 @@ def run(place: Place, number: int, note: Note, count: int = EXAMPLES) -> Outcome
     }
     outcome.counts = {device: Counts() for device in subjects}
     outcome.implementations = {device: [one.backend for one in of] for device, of in subjects.items()}
-    start = time.perf_counter()
+    start = time.process_time()
     drawing = drawn(contract, place.seed(number), count)
-    outcome.counts[place.device].drawing = time.perf_counter() - start
+    outcome.counts[place.device].drawing = time.process_time() - start
     seen: set[tuple[str, str, str, str]] = set()
     for scenario in drawing:
-        start = time.perf_counter()
+        start = time.process_time()
         with suppress(Exception):  # each call then raises it too, as an alarm
             oracle.expected(contract, scenario, DTYPE_NAMES[place.dtype])
-        outcome.counts[place.device].oracle += time.perf_counter() - start
+        outcome.counts[place.device].oracle += time.process_time() - start
         for device, own in subjects.items():
             if device == CUDA_EMULATED and prod(size for _, size in scenario.sizes) > EMULATED_VOLUME:
                 continue

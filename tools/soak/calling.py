@@ -20,7 +20,7 @@ PASS, FAIL, NO_EVIDENCE, ERROR = "pass", "fail", "no-evidence", "error"
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict of one call, and where its time went. `gradients`: whether at least one was compared."""
+    """The verdict of one call, and where its processor time went. `gradients`: whether at least one was compared."""
 
     verdict: str
     reason: str = ""
@@ -50,17 +50,17 @@ class _Timed(Tally):
         call: Call | None = None,
     ) -> None:
         self.gradients = self.gradients or any(gradient.numel() > 0 for gradient in gradients.values())
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             super().hold_all(scenario, measure, outputs, gradients, call)
         finally:
-            self.comparing += time.perf_counter() - start
+            self.comparing += time.process_time() - start
 
 
 def call(subject: Subject, scenario: Scenario) -> Result:
     """Call the implementation once and compare what it returns. The oracle should be known: its time would count."""
     tally = _Timed(subject)
-    verdict, reason, tensor, start = PASS, "", "", time.perf_counter()
+    verdict, reason, tensor, start = PASS, "", "", time.process_time()
     try:
         tally.run(scenario)
     except Failure as failure:
@@ -69,5 +69,5 @@ def call(subject: Subject, scenario: Scenario) -> Result:
         verdict, reason = ERROR, one_line(error)
     if tally.suspected:
         verdict, reason = NO_EVIDENCE, f"the suite suspects itself: {tally.suspected[0]}"
-    calling = time.perf_counter() - start - tally.comparing
+    calling = time.process_time() - start - tally.comparing
     return Result(verdict, reason, tensor, tally.gradients, calling, tally.comparing)

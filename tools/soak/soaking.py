@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.running import environment
-from tools.soak.batch import Outcome, Place
+from tools.soak.batch import EXAMPLES, Outcome, Place
 from tools.soak.state import State
 from tools.soak.workers import LIMIT, Worker, ready
 
@@ -54,18 +54,21 @@ class Soak:
         """Stop at once: batches in progress are dropped, and drawn again by the next run."""
         self._stopped = True
 
-    def run(self, limits: Limits, workers: int) -> None:
-        """Run to the limits. The state is written at the end, whatever happens. Raises BatchError."""
+    def run(self, limits: Limits, workers: int, scenarios: int = EXAMPLES) -> None:
+        """Run to the limits, in batches of so many scenarios. Raises BatchError.
+
+        The state is written at the end, whatever happens.
+        """
         self._run["workers"] = count = min(workers, len(self._places))
         self.state.runs.append(self._run)
-        pool = [Worker() for _ in range(count)]
+        pool = [Worker(scenarios) for _ in range(count)]
         try:
             while not self._stopped:
                 if not self._is_over(limits):
                     self._order(pool)
                 elif all(worker.place is None for worker in pool):
                     break
-                self._collect(pool)
+                self._collect(pool, scenarios)
         finally:
             for worker in pool:
                 worker.stop()
@@ -94,14 +97,14 @@ class Soak:
         own = sum(row["calls"] for row in rows if row["form"] == place.form)
         return sum(row["calls"] for row in rows), own
 
-    def _collect(self, pool: list[Worker]) -> None:
+    def _collect(self, pool: list[Worker], scenarios: int) -> None:
         for worker in ready(pool, timeout=1.0):
             self._add(worker, worker.result())
             if not worker.is_alive:
-                pool[pool.index(worker)] = _replaced(worker)
+                pool[pool.index(worker)] = _replaced(worker, scenarios)
         for worker in [worker for worker in pool if worker.is_late()]:
             self._add(worker, worker.ended(f"no result within {LIMIT:.0f} s in this call"))
-            pool[pool.index(worker)] = _replaced(worker)
+            pool[pool.index(worker)] = _replaced(worker, scenarios)
         now = time.monotonic() - self._start
         if now - self._written >= WRITE_EVERY:
             self._written = now
@@ -144,9 +147,9 @@ def described(find: dict[str, Any]) -> str:
     )
 
 
-def _replaced(worker: Worker) -> Worker:
+def _replaced(worker: Worker, scenarios: int) -> Worker:
     worker.stop()
-    return Worker()
+    return Worker(scenarios)
 
 
 @contextmanager

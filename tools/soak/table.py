@@ -44,7 +44,7 @@ def _places(state: State) -> str:
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in state.places:
         groups.setdefault((row["operator"], row["dtype"], row["device"]), []).append(row)
-    header = ["operator", "dtype", "device", "implementations", "scenarios", "calls", "alarms", "calls a second"]
+    header = ["operator", "dtype", "device", "implementations", "scenarios", "calls", "alarms", "calls a core-second"]
     header += ["draw / oracle / call / compare"]
     lines = [header, ["---"] * len(header)]
     for key, rows in groups.items():

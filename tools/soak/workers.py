@@ -33,13 +33,13 @@ class BatchError(HarnessError):
 
 
 class Worker:
-    """One process, and the batch that it runs at present."""
+    """One process, and the batch that it runs at present; it draws so many `scenarios` for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, scenarios: int = batch.EXAMPLES) -> None:
         context = multiprocessing.get_context("spawn")  # a forked process could not use CUDA or thread pools
         self.connection, theirs = context.Pipe()
         self._now = cast(SynchronizedString, context.Array("c", _ROOM))
-        self._process = context.Process(target=_serve, args=(theirs, self._now), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._now, scenarios), daemon=True)
         self._process.start()
         theirs.close()
         self.place: Place | None = None
@@ -71,9 +71,9 @@ class Worker:
     def ended(self, why: str) -> Outcome:
         """The outcome of a batch that was cut off: one alarm. Raises BatchError if it had made no call."""
         assert self.place is not None
-        if not self._now.value:
+        if not self.now:
             raise BatchError(f"{self.place}, batch {self.number}: {why.removesuffix(' in this call')} before its calls")
-        device, name, scenario = json.loads(self._now.value)  # as `note` wrote it
+        device, name, scenario = json.loads(self.now)  # as `note` wrote it
         find = find_of(self.place, device, name, self.number, Result(ERROR, why), scenario)
         counts = {self.place.device: Counts(), device: Counts(scenarios=1, alarmed=1, calls=1, alarms=1)}
         return Outcome(counts=counts, finds=[{**find, "failed": {name: why}, "passed": []}])
@@ -86,7 +86,20 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
+        """Whether it can run another batch."""
         return self._process.is_alive()
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def now(self) -> bytes:
+        """The call that it makes at present, as JSON; empty before the first."""
+        found: bytes = self._now.value
+        return found
 
 
 def ready(workers: list[Worker], timeout: float) -> list[Worker]:
@@ -95,7 +108,7 @@ def ready(workers: list[Worker], timeout: float) -> list[Worker]:
     return [busy[connection] for connection in wait(list(busy), timeout) if isinstance(connection, Connection)]
 
 
-def _serve(connection: Connection, now: SynchronizedString) -> None:
+def _serve(connection: Connection, now: SynchronizedString, scenarios: int) -> None:
     """The process: run batches until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; the parent ends this one
     torch.set_num_threads(1)
@@ -111,13 +124,13 @@ def _serve(connection: Connection, now: SynchronizedString) -> None:
             place, number = connection.recv()
         except EOFError:
             return
-        connection.send(_answer(place, number, note))
+        connection.send(_answer(place, number, note, scenarios))
 
 
-def _answer(place: Place, number: int, note: batch.Note) -> Any:
+def _answer(place: Place, number: int, note: batch.Note, scenarios: int = batch.EXAMPLES) -> Any:
     """The outcome of a batch, or the error that it raised as text."""
     try:
-        return batch.run(place, number, note)
+        return batch.run(place, number, note, scenarios)
     except HarnessError as error:
         return str(error)
     except Exception:
