@@ -26,17 +26,19 @@ from harness.judging.oracle import ByIdentity
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
 from spec.contract import Operator
 
-#: Sizes of a symbol: pairs of them are equal, or in the ratio 2, 3 or 4. The last is beyond a vector of 32.
-SIZES = (1, 2, 3, 4, 8, 12, 33)
-#: One more size, the first that the volume allows. They are prime, so that they are no multiple of any block.
+#: Sizes of a symbol: one, no multiple of a vector, a vector, and a tail beyond a vector of 32.
+SIZES = (1, 3, 8, 33)
+#: One more size, the first that the volume allows; the very first is for rows alone. They are prime, so that they are
+#: no multiple of any block.
 LARGE = (4099, 1031, 257, 67)
 #: Further calls have two sizes in these ratios: the second is `_BASE`, and the others are `_OTHER`.
 RATIOS = (1, 2, 3, 4)
 _BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
 STEPS = (1, 2, 5)
-#: Sizes of a symbol in a form of an operator that is not its first.
-FEW_SIZES = (1, 3, 8, 33)
+#: Layouts and kinds of cotangent of which all pairs occur; `layouts` asks the others alone.
+OF_INPUTS = tuple(layout for layout in LAYOUTS if layout != "offset")
+OF_COTANGENTS = tuple(kind for kind in COTANGENTS if kind not in ("transposed", "offset"))
 #: Most elements of all inputs and outputs of a call, and half of the largest product of all its sizes, which bounds
 #: what lies in between. So an oracle takes some hundredths of a second.
 VOLUME = 2**15
@@ -139,15 +141,15 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
     """The values of each axis, by its name. An axis of one value is left out of no pair, so it stays."""
     axes: dict[str, tuple[Any, ...]] = {}
     for symbol in operator.symbols():
-        sizes = FEW_SIZES if operator.form and not operator.forms else SIZES
-        axes[f"size of {symbol}"] = STEPS if symbol in operator.sequential else (*sizes, _large(operator, symbol))
+        axes[f"size of {symbol}"] = STEPS if symbol in operator.sequential else (*SIZES, _large(operator, symbol))
     for arg in operator.inputs:
         dims = len(arg.shape)
         axes[f"layout of {arg.name}"] = tuple(
-            layout for layout in LAYOUTS if dims >= (2 if layout == "transposed" else 0 if layout == "offset" else 1)
+            layout for layout in OF_INPUTS if layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1)
         )
     for arg in operator.outputs:
-        axes[f"cotangent of {arg.name}"] = COTANGENTS if len(operator.outputs) > 1 else COTANGENTS[:-1]
+        kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.outputs) > 1)
+        axes[f"cotangent of {arg.name}"] = tuple(kinds)
     axes["values"] = ("normal", *(family.name for family in operator.families))
     for arg in operator.inputs:
         if arg.differentiable:
@@ -157,7 +159,8 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
 
 
 def _large(operator: Operator, symbol: str) -> int:
-    return next(size for size in LARGE if _volume(operator, {symbol: size}) <= VOLUME)
+    sizes = LARGE if symbol == "batch" else LARGE[1:]
+    return next(size for size in sizes if _volume(operator, {symbol: size}) <= VOLUME)
 
 
 def _volume(operator: Operator, sizes: Mapping[str, int]) -> int:

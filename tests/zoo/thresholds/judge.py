@@ -14,6 +14,7 @@ from harness.judging.property import Property
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL
+from harness.running.candidate_files import file_of_function
 from tests.zoo.thresholds.drawn import STATE, Drawn
 from tests.zoo.thresholds.loading import loaded
 
@@ -26,6 +27,8 @@ _FIRST = (
     "no-special-treatment",
     "sizes",
     "drawn-calls",
+    "harvested-sizes",
+    "combinations",
     "inference-modes",
     "no-side-effects",
     "determinism",
@@ -71,7 +74,8 @@ def judged(drawn: Drawn) -> Outcome:
 def _until_one_fails(drawn: Drawn, fault: Callable[..., Any], honest: Callable[..., Any]) -> Outcome:
     start = time.perf_counter()
     subject, twin = (
-        Subject(operator(drawn.operator), "drawn", "cpu", drawn.dtype, function) for function in (fault, honest)
+        Subject(operator(drawn.operator), "drawn", "cpu", drawn.dtype, function, files=file_of_function(function))
+        for function in (fault, honest)
     )
     for property in ordered():
         if not property.is_asked(subject.device, subject.dtype_name):
