@@ -413,6 +413,12 @@ def test_wrong_usage_is_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
+def test_minutes_are_above_0(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--minutes", "0"])
+    assert "--minutes: was '0', but should be a number of minutes above 0" in capsys.readouterr().err
+
+
 def test_finds_are_in_the_exit_code_and_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = State()
     state.add(PLACE, 0, _outcome(1234, _find()), WHERE)
