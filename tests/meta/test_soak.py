@@ -299,6 +299,7 @@ def test_places_get_the_same_number_of_calls(monkeypatch: pytest.MonkeyPatch, tm
     assert by_operator == {"mlp": 100}
     forms = [row["calls"] for row in state.places if row["operator"] == "layer_norm" and row["device"] == "cpu"]
     assert forms == [20] * 5
+    assert {place for place, _ in _Instant.began[:6]} == set(places)
     assert [number for place, number in _Instant.began if place.operator == "mlp"] == list(range(10))
     Soak(state, tmp_path / "state.json", places, print).run(Limits(calls=200), workers=1)
     assert [run["calls"] for run in State.read(tmp_path / "state.json").runs] == [200, 0]
@@ -410,6 +411,12 @@ def test_wrong_usage_is_one_sentence(
     assert command.main(["--state", str(tmp_path / "state.json"), *options]) == 2
     assert capsys.readouterr().err.startswith(says)
     assert not list(tmp_path.iterdir())
+
+
+def test_minutes_are_above_0(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["--minutes", "0"])
+    assert "--minutes: was '0', but should be a number of minutes above 0" in capsys.readouterr().err
 
 
 def test_finds_are_in_the_exit_code_and_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

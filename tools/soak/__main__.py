@@ -36,12 +36,20 @@ def places(operators: Sequence[str], dtypes: Sequence[str], device: str) -> list
     ]
 
 
+def _minutes(text: str) -> float:
+    """A time above 0."""
+    try:
+        return option_values.seconds(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(str(error).replace("seconds", "minutes")) from None
+
+
 def _parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
     made.add_argument(
         "--state", type=Path, default=Path("reports/soak.json"), metavar="FILE", help="goes on where this file stopped"
     )
-    made.add_argument("--minutes", type=option_values.seconds, metavar="M", help="end after M minutes; default: never")
+    made.add_argument("--minutes", type=_minutes, metavar="M", help="end after M minutes; default: never")
     made.add_argument(
         "--calls", type=option_values.whole(1), metavar="N", help="end where the state has N calls in all"
     )

@@ -87,15 +87,18 @@ class Soak:
                 place = min((place for place in self._places if place not in taken), key=self._so_far)
                 worker.begin(place, self.state.next_seed(place))
 
-    def _so_far(self, place: Place) -> tuple[int, int]:
-        """Operators and dtypes get the same number of calls on the device, and so do the forms of an operator."""
+    def _so_far(self, place: Place) -> tuple[bool, int, int]:
+        """Every place gets a batch first. Then operators and dtypes get the same number of calls on the device.
+
+        So do the forms of an operator.
+        """
         rows = [
             row
             for row in self.state.places
             if (row["operator"], row["dtype"], row["device"]) == (place.operator, place.dtype, place.device)
         ]
         own = sum(row["calls"] for row in rows if row["form"] == place.form)
-        return sum(row["calls"] for row in rows), own
+        return self.state.next_seed(place) > 0, sum(row["calls"] for row in rows), own
 
     def _collect(self, pool: list[Worker], scenarios: int) -> None:
         for worker in ready(pool, timeout=1.0):

@@ -34,9 +34,9 @@ def _facts(state: State) -> str:
     software = ", ".join(dict.fromkeys(f"torch {run['torch']}, {run['machine']}" for run in state.runs))
     _, most = interval(alarmed, scenarios)
     return (
-        f"{scenarios:,} scenarios, {calls:,} calls, {alarms:,} alarms in {alarmed:,} scenarios: at most "
-        f"{100 * most:.2g}% of scenarios at 95% confidence. {others:,} more calls compared no gradient and are not "
-        f"counted. {hours:.2g} hours of one core; {software}.\n"
+        f"{scenarios:,} scenarios, {calls:,} calls, {alarms:,} alarms, in {alarmed:,} of the scenarios: "
+        f"at most {100 * most:.2g}% of scenarios at 95% confidence. {others:,} more calls compared no gradient and "
+        f"are not counted. {hours:.2g} hours of one core; {software}.\n"
     )
 
 
