@@ -86,11 +86,16 @@ class Runner:
         )
 
     def imported(self, asked: Header) -> Header:
-        """Import the candidate; say whether the function is there, and what its module declares."""
+        """Import the candidate; say whether the function is there, and what its module declares.
+
+        With `given`, what is there is called with these values, and returns the function.
+        """
         self.device = torch.device(asked["device"])
         sys.path[:0] = asked["path"]
         module = _module(asked["where"])
-        found = getattr(module, asked["attribute"], None)
+        found: Any = getattr(module, asked["attribute"], None)
+        if "given" in asked:
+            found = found(*asked["given"])
         declared = getattr(module, "DECLARED", {})
         right = isinstance(declared, dict) and all(isinstance(x, str) and x for pair in declared.items() for x in pair)
         self.function = found if callable(found) else None
