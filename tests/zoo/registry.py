@@ -153,7 +153,7 @@ def judged(
     of: str = "lltm",
     examples: int | None = None,
 ) -> Cell:
-    """The cell of one property for a candidate on the CPU; `of` is the operator, `examples` the calls that are drawn."""
+    """The cell of one property for a candidate on the CPU; `of` is the operator, `examples` how many calls to draw."""
     name = getattr(function, "__name__", "candidate")
     drawn = Examples(examples or USUAL.count)
     subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn, files=_file_of(function))
