@@ -130,6 +130,17 @@ def test_no_reply_leaves_work_on_a_device(monkeypatch: pytest.MonkeyPatch) -> No
         assert devices.log[-2:] == ["wait 0", "wait 2"]
 
 
+def test_a_process_without_values_uses_its_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a block without calls waits for as many devices."""
+    used: list[str] = []
+    monkeypatch.setattr(torch, "zeros", lambda *_, device: used.append(device.type))
+    held = _loaded(monkeypatch, Devices()).Timing()
+    ring = Ring(LLTM, TUTORIAL, torch.float32, "cpu", 1)
+    ring.device = "cuda"
+    ring.give(lambda header, tensors: held.answer(None, header, tensors), FORWARD, with_values=False)
+    assert used == ["cuda"]
+
+
 @pytest.mark.parametrize("phase", PHASES)
 def test_names_that_are_replaced_later_are_not_looked_up(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A candidate can replace them in its process: no request to time it uses them."""
