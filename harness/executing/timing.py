@@ -38,7 +38,7 @@ _WITHOUT_MODES = torch.utils._python_dispatch._disable_current_modes
 _WITHOUT_FUNCTIONS = torch._C.DisableTorchFunction
 _RUN_BACKWARD = torch.autograd.Variable._execution_engine.run_backward
 _RECORD_GRADIENTS = torch._C._set_grad_enabled
-_THREADS, _DEVICE = torch.set_num_threads, torch.device
+_THREADS, _DEVICE, _ZEROS = torch.set_num_threads, torch.device, torch.zeros
 _TO, _DETACH, _CLONE, _CONTIGUOUS = Tensor.to, Tensor.detach, Tensor.clone, Tensor.contiguous
 _VIEW, _ROLL, _COPY, _UNBIND = Tensor.view, Tensor.roll, Tensor.copy_, Tensor.unbind
 _TOTAL, _LIST, _REQUIRE = Tensor.sum, Tensor.tolist, Tensor.requires_grad_
@@ -91,6 +91,8 @@ class Timing:
         It has each entry so many times as `copies` says.
         """
         self._device = _DEVICE(asked["device"])
+        # A process that gets no values has used its device too, and waits for it as the others do.
+        _ZEROS(1, device=self._device)
         _THREADS(asked["threads"])
         self._phase, self._arguments, self._inputs = asked["phase"], asked["arguments"], asked["inputs"]
         self._results, self._copies, self._graphs, self._sent, self.entries = [], [], [], [], []

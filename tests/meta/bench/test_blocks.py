@@ -26,6 +26,7 @@ from harness.judging.remote import RemoteError
 from harness.measuring import clocks
 from harness.measuring.work import Work
 from spec.contract import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, PHASES
+from tools.study import timing as study
 
 LLTM = discovery.operator("lltm")
 TUTORIAL = LLTM.case("tutorial")
@@ -127,6 +128,17 @@ def test_no_reply_leaves_work_on_a_device(monkeypatch: pytest.MonkeyPatch) -> No
         devices.log.clear()
         step()
         assert devices.log[-2:] == ["wait 0", "wait 2"]
+
+
+def test_a_process_without_values_uses_its_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a block without calls waits for as many devices."""
+    used: list[str] = []
+    monkeypatch.setattr(torch, "zeros", lambda *_, device: used.append(device.type))
+    held = _loaded(monkeypatch, Devices()).Timing()
+    ring = Ring(LLTM, TUTORIAL, torch.float32, "cpu", 1)
+    ring.device = "cuda"
+    ring.give(lambda header, tensors: held.answer(None, header, tensors), FORWARD, with_values=False)
+    assert used == ["cuda"]
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -347,3 +359,21 @@ def test_a_backend_beside_a_candidate_runs_in_a_process_like_its_own(given_folde
         ring.give(nobody, FORWARD, with_values=False)
         ring.block(nobody, plan, FORWARD)
         assert nobody({"do": "commit"}, {})[0]["digests"] == []
+
+
+def test_a_gain_is_beside_the_same_function_without_the_attack() -> None:
+    """In the record of a study, a gain is that of the samples of the same rounds."""
+    where = {"device": "cuda", "case": "tutorial", "phase": FORWARD, "clock": "throughput"}
+    times = {"python-autograd": 2.0, "plain": 1.0, "patches_events": 1.0, "honest": 2.0}
+    rows = [{**where, "backend": name, "samples": [s, s], "seconds": {"median": s}} for name, s in times.items()]
+    graph = {**where, "backend": "plain", "clock": "graph", "status": "not-timed", "reason": "it is none"}
+    late = {**where, "backend": "put_off", "status": "suspect", "reason": "work went on after the reply"}
+    found = study.gains({"rows": rows, "missing": [graph, late]}, ["plain", "patches_events", "honest", "put_off"])
+    told = {entry["attack"]: entry.get("gain", {}).get("median", entry.get("reason")) for entry in found}
+    assert told == {"plain": 2.0, "patches_events": 1.0, "honest": 1.0, "put_off": late["reason"]}
+    assert [entry["status"] for entry in found] == ["timed", "timed", "timed", "suspect"]
+
+
+def test_the_attacks_of_the_study_exist() -> None:
+    assert all((study.FOLDER / f"timing_{name}.py").exists() for name in ("plain", *study.WITHOUT))
+    assert set(study.STREAMS) <= set(study.WITHOUT)
