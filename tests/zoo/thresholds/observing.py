@@ -126,13 +126,12 @@ def _state() -> Results:
     smallest = torch.finfo(torch.float64).smallest_normal
     here = torch.full((1,), smallest, dtype=torch.float64) / 2
     everywhere = torch.full((_ELEMENTS,), smallest, dtype=torch.float64) / 2
-    rounding = ctypes.CDLL("libm.so.6").fegetround()
-    flushed = float(not here.any()), float(not everywhere.all())
-    return {
-        "flushed here": torch.tensor(flushed[0]),
-        "flushed": torch.tensor(flushed[1]),
-        "mode": torch.tensor(rounding),
+    state = {
+        "flushed here": not here.any(),
+        "flushed": not everywhere.all(),
+        "mode": ctypes.CDLL("libm.so.6").fegetround(),
     }
+    return {name: torch.tensor(float(value)) for name, value in state.items()}
 
 
 def _left(drawn: Drawn, function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Results:
