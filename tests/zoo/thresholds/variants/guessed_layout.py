@@ -1,4 +1,4 @@
-"""A layout is guessed from sizes: where two of them are in some ratio, a matrix is read as its transpose or reshaped."""
+"""A layout is guessed from sizes: where two are in some ratio, a matrix is read as its transpose, or reshaped."""
 
 from __future__ import annotations
 
