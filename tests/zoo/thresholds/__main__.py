@@ -18,7 +18,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.zoo.thresholds", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw (default: 0)")
     parser.add_argument("--count", type=int, help="judge the first COUNT of the selected faults only")
-    parser.add_argument("--class", dest="kind", choices=KINDS, help="faults of this class only")
+    parser.add_argument(
+        "--class", dest="kinds", action="append", choices=KINDS, help="faults of this class only; repeatable"
+    )
     parser.add_argument("--operator", choices=tuple(FACTS), help="faults of this operator only")
     parser.add_argument("--reasons", action="store_true", help="print the reason below each fault that is found")
     parser.add_argument("--show", action="store_true", help="print the files and judge nothing")
@@ -26,7 +28,7 @@ def main() -> None:
     chosen = [
         (number, drawn)
         for number, drawn in enumerate(draw(options.seed))
-        if options.kind in (None, drawn.kind) and options.operator in (None, drawn.operator)
+        if drawn.kind in (options.kinds or KINDS) and options.operator in (None, drawn.operator)
     ][: options.count]
     if options.show:
         for number, drawn in chosen:
