@@ -16,8 +16,8 @@ class Facts:
     """`size` has the expression of each size in the source, `shapes` the two symbols of each matrix.
 
     `rows` are the symbols whose product is the number of rows, `width` is the last size of each output. `state` are
-    pairs of an output and the input of its shape. `same` is an output, what it equals for the values `when`, and if
-    that is there. `row_dim` is the dimension of the batch in inputs and outputs.
+    pairs of an output and the input of its shape. `same` is an output and what it equals for the values `when`.
+    `row_dim` is the dimension of the batch in inputs and outputs.
     """
 
     name: str

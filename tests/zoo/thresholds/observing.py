@@ -126,50 +126,53 @@ def _state() -> Results:
     smallest = torch.finfo(torch.float64).smallest_normal
     here = torch.full((1,), smallest, dtype=torch.float64) / 2
     everywhere = torch.full((_ELEMENTS,), smallest, dtype=torch.float64) / 2
-    rounding = ctypes.CDLL("libm.so.6").fegetround()
-    flushed = float(not here.any()), float(not everywhere.all())
-    return {
-        "flushed here": torch.tensor(flushed[0]),
-        "flushed": torch.tensor(flushed[1]),
-        "mode": torch.tensor(rounding),
+    state = {
+        "flushed here": not here.any(),
+        "flushed": not everywhere.all(),
+        "mode": ctypes.CDLL("libm.so.6").fegetround(),
     }
+    return {name: torch.tensor(float(value)) for name, value in state.items()}
 
 
 def _left(drawn: Drawn, function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Results:
     """The state that a call leaves. It is called in a thread of its own, whose state ends with it."""
+    threads = torch.get_num_threads()
 
     def work() -> Results:
-        _call(drawn, function, tensors)
-        return _state()
+        torch.set_num_threads(max(threads, 2))  # with one, OpenMP has no thread of its own
+        try:
+            _call(drawn, function, tensors)
+            return _state()
+        finally:
+            torch.set_num_threads(threads)
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(work).result()
 
 
-def observed(drawn: Drawn, function: Callable[..., Any]) -> list[Results]:
-    """What the function does at the witness: one set of results for each call that is looked at."""
+def observed(drawn: Drawn, function: Callable[..., Any]) -> Results:
+    """What the function does at the witness, once."""
     look = {RESULTS: _results, CALLS: _results, ALIASING: _shared, STALE: _stale, STATE: _left}[drawn.witness.sees]
     with _mode(drawn.witness):
-        return [look(drawn, function, inputs(drawn)) for _ in range(drawn.witness.repeats)]
+        return look(drawn, function, inputs(drawn))
 
 
-def right(drawn: Drawn) -> list[Results]:
+def right(drawn: Drawn) -> Results:
     """What is right at the witness, by the reference in float64."""
     witness, of = drawn.witness, operator(drawn.operator)
     if witness.sees == ALIASING:
-        return [{arg.name: torch.tensor(0.0) for arg in of.outputs}]
+        return {arg.name: torch.tensor(0.0) for arg in of.outputs}
     if witness.sees == STATE:
-        return [dict.fromkeys(("flushed here", "flushed", "mode"), torch.tensor(0.0))]
+        return dict.fromkeys(("flushed here", "flushed", "mode"), torch.tensor(0.0))
     tensors = inputs(drawn) | {name: inputs(drawn, seed=1)[name] for name in witness.changed}
     exact = tuple(tensor.to(torch.float64) for tensor in tensors.values())
     found = dict(zip((arg.name for arg in of.outputs), of.forward(*exact), strict=True))
     gradients = of.vjp(exact, tuple(g.to(torch.float64) for g in _cotangents(drawn)))
     by_name = dict(zip(tensors, gradients, strict=True))
-    found |= {f"gradient of {name}": by_name[name] for name in _wanted(drawn)}
-    return [found] * witness.repeats
+    return found | {f"gradient of {name}": by_name[name] for name in _wanted(drawn)}
 
 
-def error(found: Tensor, wanted: Tensor) -> float:
+def _error(found: Tensor, wanted: Tensor) -> float:
     """The largest error, in parts of the value or of the tensor's typical value, whichever is larger."""
     if not wanted.numel():
         return 0.0
@@ -179,24 +182,28 @@ def error(found: Tensor, wanted: Tensor) -> float:
     return float(relative.nan_to_num(torch.inf).max())
 
 
-def affected(found: Tensor, wanted: Tensor, tolerance: float) -> float:
-    """The error of the elements that differ by more than rounding, in parts of their values."""
-    found, wanted = found.to(torch.float64), wanted.to(torch.float64)
+def _affected(found: Tensor, wanted: Tensor) -> float:
+    """The error of the elements that are wrong by more than rounding, in parts of their values."""
     difference = (found - wanted).abs().nan_to_num(torch.inf)
-    wrong = difference > tolerance * wanted.abs()
+    wrong = difference > A_FAULT * wanted.abs()
     if not bool(wrong.any()):
         return 0.0
     size = wanted[wrong].square().mean().sqrt().clamp(min=1e-300)
     return float(difference[wrong].square().mean().sqrt() / size)
 
 
-def agrees(drawn: Drawn, found: list[Results]) -> bool:
-    """Whether these results are right, within the rounding of the dtype."""
-    pairs = zip(found, right(drawn), strict=True)
-    return all(error(one[name], wanted[name]) <= _AGREES[drawn.dtype] for one, wanted in pairs for name in wanted)
+def errors(drawn: Drawn, function: Callable[..., Any]) -> dict[str, float]:
+    """What is wrong at the witness by more than the rounding of the dtype: how much, by the name of the result."""
+    wanted, found = right(drawn), observed(drawn, function)
+    by_name = {name: _error(found[name], wanted[name]) for name in wanted}
+    return {name: size for name, size in by_name.items() if size > _AGREES[drawn.dtype]}
 
 
-def differs(found: list[Results], honest: list[Results]) -> bool:
-    """Whether some result is wrong by more than rounding, in comparison with those of the honest twin."""
-    pairs = zip(found, honest, strict=True)
-    return any(affected(one[name], wanted[name], A_FAULT) >= A_FAULT for one, wanted in pairs for name in wanted)
+def differs(drawn: Drawn, fault: Callable[..., Any], honest: Callable[..., Any]) -> bool:
+    """Whether some call of the fault gives another result than its honest twin, by more than rounding."""
+    wanted = observed(drawn, honest)
+    return any(
+        _affected(found[name], wanted[name]) >= A_FAULT
+        for found in (observed(drawn, fault) for _ in range(drawn.witness.repeats))
+        for name in wanted
+    )
