@@ -76,6 +76,7 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _DEAR = frozenset({"judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook, before the hooks of a conftest
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests of a dear fixture by their module, for `--dist loadgroup`."""
     for item in items:
