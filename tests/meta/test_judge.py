@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,3 +166,14 @@ def test_what_follows_from_a_wrong_plain_call_is_said_to(property: str) -> None:
     assert cell.verdict == FAIL
     assert cell.reason.startswith("follows from the plain call, which is wrong already: new_h was ")
     assert "some of which was read" not in cell.reason
+
+
+@pytest.mark.parametrize("property", ["drawn-calls", "invariants"])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_two_runs_give_equal_cells(property: str, wrong: bool) -> None:
+    class Cut(HonestCell):
+        def finish(self, new_h: torch.Tensor, new_cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return (new_h if new_h.shape[1] < 7 or not wrong else 0.98 * new_h), new_cell
+
+    first, second = (replace(judged(Cut(), property, torch.float32), seconds=0.0) for _ in range(2))
+    assert first == second
