@@ -19,6 +19,9 @@ import torch
 from backends.base import CUDA
 from harness.judging import floating_point, openmp, tampering
 
+#: The end of the path that setuptools adds to sys.path.
+_SETUPTOOLS = "setuptools/_vendor"
+
 
 class Probe:
     """One piece of global state: how to read it, how to restore it, and an unusual value for it, if there is one.
@@ -128,6 +131,15 @@ def _write_environment(values: dict[str, str]) -> None:
     os.environ.update(values)
 
 
+def _import_path() -> list[str]:
+    """All but the folder that setuptools adds for itself when torch.utils.cpp_extension imports it: no candidate's."""
+    return [path for path in sys.path if not path.replace(os.sep, "/").endswith(_SETUPTOOLS)]
+
+
+def _write_import_path(was: list[str]) -> None:
+    sys.path[:] = [*was, *(path for path in sys.path if path not in was and path not in _import_path())]
+
+
 def _write_deterministic(values: tuple[bool, bool]) -> None:
     torch.use_deterministic_algorithms(values[0], warn_only=values[1])
 
@@ -196,7 +208,7 @@ def probes(device: str) -> list[Probe]:
         Probe("warnings filters", lambda: list(warnings.filters), _write_filters),
         Probe("environment variables", _environment, _write_environment),
         Probe("working directory", os.getcwd, os.chdir),
-        Probe("import path", lambda: list(sys.path), lambda was: sys.path.__setitem__(slice(None), was)),
+        Probe("import path", _import_path, _write_import_path),
         Probe("garbage collection", gc.isenabled, lambda was: gc.enable() if was else gc.disable()),
     ]
     found += [
