@@ -96,7 +96,15 @@ def _computed(key: ByIdentity) -> Combinations:
         rows.append(_row_with(operator, axes, missing))
         _strike(missing, rows[-1:])
     calls = [_combination(operator, row, number) for number, row in enumerate(rows, start=1)]
-    return Combinations((*calls, *_ratios(operator)), len(feasible), len(feasible) - len(missing))
+    further = (*_ordinary(operator), *_ratios(operator))
+    return Combinations((*calls, *further), len(feasible), len(feasible) - len(missing))
+
+
+def _ordinary(operator: Operator) -> Iterator[Combination]:
+    """Nothing unusual, so that each tensor has evidence: many of the other calls have gradients of almost zero."""
+    sizes = tuple((symbol, _OTHER) for symbol in operator.symbols())
+    for seed in range(3):
+        yield Combination(Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
 
 
 def _ratios(operator: Operator) -> Iterator[Combination]:

@@ -10,7 +10,7 @@ from tests.zoo.honest.lltm_sequence import Outputs, Sequence, Steps
 from tests.zoo.registry import OLD_STYLE, control
 
 
-@control
+@control(gives_up=OLD_STYLE)
 class Honest(Sequence):
     """The honest scan, the base of every fault: backward recomputes it from the inputs alone."""
 
