@@ -174,7 +174,8 @@ class Runner:
         """The tensors of the call before, with the new values in them, if they are alike; else the new tensors."""
 
         def likeness(tensors: list[Tensor]) -> list[Any]:
-            return [(t.shape, t.stride(), t.dtype, t.requires_grad) for t in tensors]
+            places = [(t.storage_offset(), t.untyped_storage().nbytes()) for t in tensors]
+            return [(t.shape, t.stride(), t.dtype, t.requires_grad, at) for t, at in zip(tensors, places, strict=True)]
 
         if likeness(self.held) == likeness(leaves):
             with torch.no_grad():

@@ -65,7 +65,7 @@ def test_every_pair_occurs_but_those_that_are_too_large(form: Operator) -> None:
             elements = sum(prod(arg.shape_for(every)) for arg in (*form.inputs, *form.outputs))
             assert elements > VOLUME or prod(sizes.values()) > 2 * VOLUME, pair
     assert array.covered == array.feasible == sum(1 for _ in _pairs(form)) - len(absent)
-    assert array.covered > 500
+    assert array.covered > 400
 
 
 @pytest.mark.parametrize("form", FORMS[:1] + FORMS[-1:], ids=lambda form: form.title)

@@ -17,7 +17,7 @@ class SeventhColumnOfFewRows(Cell):
         return torch.cat([new_h[:, :6], 0.99 * new_h[:, 6:]], dim=1), new_cell
 
 
-@fault("drawn-calls", "weights transposed[^$]*found by hypothesis among", examples=200)
+@fault("drawn-calls", "weights (transposed|expanded)[^$]*found by hypothesis among", examples=200)
 class FastPathTransposes(Cell):
     """A path for states of 9 and more reads transposed weights as contiguous; all named layouts are smaller."""
 
