@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL
 from tests.meta.conftest import Run
@@ -71,6 +73,20 @@ def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(judge, "ordered", lambda: [all_properties()["forward-parity"]])
     assert not judge.judged(replace(_SIGN, source=_RIGHT)).caught
     assert not judge.judged(replace(_SIGN, honest=_WRONG)).caught, "what the twin fails as well says nothing"
+
+
+def test_an_error_of_the_suite_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(subject: Subject) -> dict[str, Any]:
+        raise KeyError("of the suite")
+
+    parity = all_properties()["forward-parity"]
+    monkeypatch.setattr(judge, "ordered", lambda: [replace(parity, name="odd", check=broken)])
+    outcome = judge.judged(_SIGN)
+    assert (outcome.caught, outcome.verdict) == (False, judge.ERROR)
+    assert outcome.reason.startswith("odd raised KeyError")
+
+    monkeypatch.setattr(judge, "ordered", lambda: [replace(parity, name="odd", check=broken), parity])
+    assert judge.judged(_SIGN).property == "forward-parity"
 
 
 def test_the_command_shows_and_judges_what_is_selected(python: Run) -> None:

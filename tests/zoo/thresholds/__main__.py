@@ -22,7 +22,7 @@ def main() -> None:
         "--class", dest="kinds", action="append", choices=KINDS, help="faults of this class only; repeatable"
     )
     parser.add_argument("--operator", choices=tuple(FACTS), help="faults of this operator only")
-    parser.add_argument("--reasons", action="store_true", help="print the reason below each fault that is found")
+    parser.add_argument("--reasons", action="store_true", help="print the reason below each fault")
     parser.add_argument("--show", action="store_true", help="print the files and judge nothing")
     options = parser.parse_args()
     chosen = [
@@ -46,10 +46,10 @@ def _judge(chosen: list[tuple[int, Drawn]], reasons: bool) -> None:
         asked[drawn.kind] += 1
         caught[drawn.kind] += outcome.caught
         dtype = str(drawn.dtype).removeprefix("torch.")
-        found = outcome.property or "-"
+        found = outcome.property or outcome.verdict or "-"
         shown = number, drawn.kind, drawn.operator, dtype, found, f"{outcome.seconds:.1f}", drawn.words
         print(_LINE.format(*shown), flush=True)
-        if reasons and outcome.caught:
+        if reasons and outcome.reason:
             print(f"     {outcome.verdict}: {outcome.reason}")
     print()
     for kind in asked:

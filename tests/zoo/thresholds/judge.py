@@ -37,10 +37,16 @@ _FIRST = (
     "global-state",
 )
 
+#: A verdict: the suite itself raised, which is no answer about the fault.
+ERROR = "error"
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """The property that found a fault, with its reason; both empty if none did. `seconds` for all that were asked."""
+    """The property that found a fault, with its reason; the property is empty if none did. `seconds` for all of them.
+
+    The verdict is ERROR, and the reason says where, if no property found it, but one raised an error of the suite.
+    """
 
     property: str
     verdict: str
@@ -77,10 +83,16 @@ def _until_one_fails(drawn: Drawn, fault: Callable[..., Any], honest: Callable[.
         Subject(operator(drawn.operator), "drawn", "cpu", drawn.dtype, function, files=file_of_function(function))
         for function in (fault, honest)
     )
+    raised = ""
     for property in ordered():
         if not property.is_asked(subject.device, subject.dtype_name):
             continue
-        cell = judge(subject, property)
-        if cell.verdict == FAIL and judge(twin, property).verdict != FAIL:
+        try:
+            cell = judge(subject, property)
+            found = cell.verdict == FAIL and judge(twin, property).verdict != FAIL
+        except Exception as error:  # the other properties may still find the fault
+            raised = raised or f"{property.name} raised {type(error).__name__}: {error}"
+            continue
+        if found:
             return Outcome(property.name, cell.verdict, cell.reason, time.perf_counter() - start)
-    return Outcome("", "", "", time.perf_counter() - start)
+    return Outcome("", ERROR if raised else "", raised, time.perf_counter() - start)

@@ -14,7 +14,8 @@ VECTORS = (2, 3, 4, 4, 8, 8, 16, 16, 24, 32, 64)
 def _tail(rng: Random) -> tuple[int, int, int]:
     """A least size, a vector's width, and a size from there on that is no multiple of it."""
     least, vector = log_uniform(rng, 5, 1500), rng.choice(VECTORS)
-    return least, vector, beyond(rng, max(least, vector), vector)
+    least = max(least, vector)
+    return least, vector, beyond(rng, least, vector)
 
 
 @variant("other-sizes")
@@ -22,7 +23,7 @@ def last_columns(rng: Random, facts: Facts) -> Draft:
     least, vector, size = _tail(rng)
     words = f"from {least} columns on that are no multiple of {vector}, the last ones are 0"
     sizes = facts.sizes(rng, **{facts.width: size})
-    return Draft(words, {"least": max(least, vector), "vector": vector}, Witness(sizes))
+    return Draft(words, {"least": least, "vector": vector}, Witness(sizes))
 
 
 @variant("other-sizes")
@@ -31,7 +32,7 @@ def last_columns_of_gradient(rng: Random, facts: Facts) -> Draft:
     words = f"from {least} columns on that are no multiple of {vector}, the last gradients are 0"
     symbol = "state_size" if facts.name.startswith("lltm") else "features"
     sizes = facts.sizes(rng, **{"input_features" if facts.name == "mlp" else symbol: size})
-    return Draft(words, {"least": max(least, vector), "vector": vector}, Witness(sizes))
+    return Draft(words, {"least": least, "vector": vector}, Witness(sizes))
 
 
 @variant("other-sizes", "lltm", "lltm_sequence", "mlp")
@@ -43,14 +44,14 @@ def last_factors(rng: Random, facts: Facts) -> Draft:
         sizes |= {rng.choice(("input_features", "hidden_size")): size}
     else:
         sizes |= {"state_size": size // 2, "input_features": size - size // 2}
-    return Draft(words, {"least": max(least, vector), "vector": vector}, Witness(sizes))
+    return Draft(words, {"least": least, "vector": vector}, Witness(sizes))
 
 
 @variant("other-sizes", "layer_norm")
 def last_terms(rng: Random, facts: Facts) -> Draft:
     least, vector, size = _tail(rng)
     words = f"from {least} features on that are no multiple of {vector}, sums over a row leave out the last ones"
-    return Draft(words, {"least": max(least, vector), "vector": vector}, Witness(facts.sizes(rng, features=size)))
+    return Draft(words, {"least": least, "vector": vector}, Witness(facts.sizes(rng, features=size)))
 
 
 @variant("other-sizes")
