@@ -67,7 +67,7 @@ class Control:
 #: `gives_up` of a control with an autograd.Function in the style of PyTorch 1.
 OLD_STYLE = {"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
 
-#: Calls that Hypothesis draws for each fault and control, unless a fault needs more.
+#: Calls that Hypothesis draws for each fault, unless one needs more.
 EXAMPLES = 100
 
 FAULTS: list[Fault] = []
@@ -147,8 +147,7 @@ def judged(
     of: str = "lltm",
     examples: int | None = None,
 ) -> Cell:
-    """The cell of one property for a candidate on the CPU; `of` is the operator."""
+    """The cell of one property for a candidate on the CPU; `of` is the operator. Without `examples`, EXAMPLES."""
     name = getattr(function, "__name__", "candidate")
-    drawn = Examples(max(EXAMPLES, examples or 0))
-    subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn)
+    subject = Subject(operator(of), name, "cpu", dtype, function, examples=Examples(examples or EXAMPLES))
     return judge(subject, all_properties()[property])
