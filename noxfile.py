@@ -266,6 +266,15 @@ def method_study(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """Right implementations on drawn scenarios, to find false alarms; options: `-- --minutes 30 --workers 2`.
+
+    It goes on with reports/soak.json, or with the file that `--state` names, until Ctrl-C.
+    """
+    run(session, "python", "-m", "tools.soak", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """ruff, clang-format and the import rules."""
     run(session, "ruff", "check", ".")

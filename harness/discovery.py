@@ -26,6 +26,8 @@ from spec.contract import Operator
 
 OPERATORS_GROUP = "lltm_conformance.operators"
 BACKENDS_GROUP = "lltm_conformance.backends"
+#: What the names of packages begin with that are imported from `--backend-path`.
+_EXTERNAL_BACKEND = "external_backend_"
 
 _Found = TypeVar("_Found")
 
@@ -37,6 +39,15 @@ class FoundBackend:
     name: str
     backend: Backend
     package: ModuleType
+
+    def files(self) -> list[Path]:
+        """Every file of the backend's folder that may be source code."""
+        return [
+            path
+            for folder in self.package.__path__
+            for path in sorted(Path(folder).rglob("*"))
+            if path.is_file() and path.suffix != ".pyc"
+        ]
 
     def implementation(self, operator: str) -> Implementation | None:
         """The backend's implementation of that operator; None if it has no such file. Raises Broken."""
@@ -157,7 +168,7 @@ def all_backends(paths: tuple[Path, ...] = ()) -> dict[str, FoundBackend]:
             name = public_name(folder.name)
             if name in found:
                 raise UsageError(f"--backend-path {folder}: there is a backend {name!r} already; rename the folder")
-            found[name] = _backend(import_file(folder, f"external_backend_{folder.name}"), name)
+            found[name] = _backend(import_file(folder, f"{_EXTERNAL_BACKEND}{folder.name}"), name)
     return found
 
 
@@ -195,6 +206,20 @@ def load_function(operator: str, backend: str, device: str) -> Callable[..., Any
     if implementation is None:
         why = found.backend.absent.get(operator)
         raise Unavailable(f"backend {backend!r} has no {operator!r}{f': {why}' if why else ''}")
+    return build.load(implementation, device)
+
+
+def load_function_of(package: str, folder: str, operator: str, device: str) -> Callable[..., Any]:
+    """The function of a backend, found by the name of its package, or by its folder where it is of `--backend-path`.
+
+    Raises Unavailable or Broken.
+    """
+    path = Path(folder)
+    is_given = package.startswith(_EXTERNAL_BACKEND)
+    module = import_file(path, f"{_EXTERNAL_BACKEND}{path.name}") if is_given else _imported(package)
+    implementation = _backend(module, public_name(path.name)).implementation(operator)
+    if implementation is None:
+        raise Unavailable(f"{package} has no {operator!r}")
     return build.load(implementation, device)
 
 

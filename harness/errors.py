@@ -69,23 +69,27 @@ class Failure(HarnessError):
     """An implementation broke the contract. The message of a comparison is «X, but should be Y [operator(case)]».
 
     `figures` are numbers for the report: `worst` if an error exceeded its allowance, `reproducer` if a script shows the
-    failure on its own. `tensor` names the output or gradient that was wrong.
+    failure on its own. `tensor` names the output or gradient that was wrong. `level` is the level at which the
+    implementation failed, if that is not the level of the property.
     """
 
-    def __init__(self, message: str, *, figures: Mapping[str, Any] | None = None, tensor: str = "") -> None:
+    def __init__(
+        self, message: str, *, figures: Mapping[str, Any] | None = None, tensor: str = "", level: str = ""
+    ) -> None:
         super().__init__(message)
         self.figures = dict(figures or {})
         self.tensor = tensor
+        self.level = level
 
     def prefixed(self, words: str) -> Failure:
         """The same failure in the circumstances that `words` name. It has no reproducer, which would not show them."""
         figures = {name: value for name, value in self.figures.items() if name != "reproducer"}
-        return type(self)(f"{words}{self}", figures=figures, tensor=self.tensor)
+        return type(self)(f"{words}{self}", figures=figures, tensor=self.tensor, level=self.level)
 
     def adding(self, sentence: str = "", **figures: Any) -> Failure:
         """The same failure with one more line of explanation and more figures."""
         message = f"{self}\n  - {sentence}" if sentence else str(self)
-        return type(self)(message, figures={**self.figures, **figures}, tensor=self.tensor)
+        return type(self)(message, figures={**self.figures, **figures}, tensor=self.tensor, level=self.level)
 
 
 class Ended(Failure):

@@ -13,6 +13,10 @@ from torch import Tensor
 from spec.parts import parts_of
 from spec.runs import RUNS, rounded_runs
 
+#: How many standard deviations below the largest number of the dtype an element must be to be decided: as many as its
+#: elementwise allowance has.
+CLIFF = 8
+
 #: Elements of all runs that are compared at a time.
 _AT_ONCE = 2**17
 
@@ -54,7 +58,7 @@ class Envelope:
     `sigma` is the elementwise standard deviation of the error. `largest`, `rms` and `gain` are the largest values in
     any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are taken over `usable`: the elements
     where `exact` is representable in `dtype` and every run was finite. `undecided` are others where rounding alone
-    decides between a finite number and one that is not: nothing is asked there.
+    decides between a finite number and one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
     """
 
     dtype: torch.dtype
@@ -118,8 +122,13 @@ def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
     return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
 
 
-def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block]) -> Envelope:
+def _envelope(
+    dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block], near: Tensor | None = None
+) -> Envelope:
+    """The envelope; elements that `near` masks are undecided."""
     usable, undecided = compared(exact, dtype, runs)
+    if near is not None:
+        usable, undecided = usable & ~near, undecided | near
     y = chosen(exact, usable)
     if y.numel() == 0:
         return Envelope(dtype, exact, usable, torch.zeros_like(y), 0.0, 0.0, 0.0, undecided)
@@ -153,4 +162,9 @@ def _envelope(dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Seq
     )
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
     deviation = torch.maximum(mean_square.sqrt_(), sigma)
+    if near is None:
+        # By chance no run may have overflowed where one more would.
+        beyond = usable & (exact.abs() + CLIFF * deviation > torch.finfo(dtype).max)
+        if bool(beyond.any()):
+            return _envelope(dtype, exact, runs, blocks, near=beyond)
     return Envelope(dtype, exact, usable, chosen(deviation, usable), largest, rms, whole, undecided, found)

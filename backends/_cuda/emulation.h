@@ -4,7 +4,9 @@
 // A kernel without barriers is launched by `launch`: its threads run one after the other, to the end, in the order of
 // their indices, which is a valid schedule. A kernel with barriers is launched by `launch_with_barriers`: each thread
 // of a block is a fibre, which runs until it meets a barrier and continues once all others have met it too. Where
-// threads would wait forever, because others took a branch around the barrier, the launch fails and does not hang.
+// threads would wait forever, because others took a branch around the barrier, the launch fails and does not hang. It
+// also fails where CUDA leaves undefined what happens: a mask that names lanes that do not exist, have ended or do not
+// take part, a value from such a lane, a barrier in divergent code. cudaGetErrorString then says what it was.
 // Where a barrier is missing, a thread reads what another has not written yet: the order of the fibres does not hide
 // that.
 //
@@ -12,7 +14,11 @@
 // only cudaGetLastError reports it.
 #pragma once
 
+#include <source_location>
+#include <string>
+
 #include "fibres.h"
+#include "warps.h"
 
 #define __global__
 #define __host__
@@ -38,6 +44,17 @@ enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
 namespace emulation {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
+
+/// What cudaGetErrorString says of a launch that failed.
+inline thread_local std::string failed_launch = "unspecified launch failure";
+
+/// Makes `failure`, unless it is empty, the error of the last launch. The first of several is kept.
+inline void report(const std::string& failure) {
+  if (failure.empty() || last_error == cudaErrorLaunchFailure) return;
+  last_error = cudaErrorLaunchFailure;
+  failed_launch = "unspecified launch failure: block (" + std::to_string(blockIdx.x) + ", " +
+                  std::to_string(blockIdx.y) + ", " + std::to_string(blockIdx.z) + "), " + failure;
+}
 
 /// The limits of every architecture since compute capability 3.0.
 inline bool is_valid(dim3 grid, dim3 block) {
@@ -70,28 +87,27 @@ void for_each_block(dim3 grid, dim3 block, RunBlock run_block) {
 /// stream does not matter.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
-  for_each_block(grid, block, [&] { for_each_index(blockDim, threadIdx, [&] { kernel(arguments...); }); });
+  for_each_block(grid, block, [&] {
+    for_each_index(blockDim, threadIdx, [&] { kernel(arguments...); });
+    report(fibres().take_failure());
+  });
 }
 
-/// `launch` for a kernel that uses __syncthreads or __shfl_xor_sync. Its blocks have one dimension.
+/// `launch` for a kernel that uses __syncthreads or an intrinsic of warps.h. Its blocks have one dimension.
 template <typename... Parameters>
 void launch_with_barriers(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t, Parameters... arguments) {
   for_each_block(grid, block, [&] {
     const bool ended = fibres().run(
         blockDim.x, [&](unsigned thread) { threadIdx = dim3(thread, 0, 0); }, [&] { kernel(arguments...); });
-    if (!ended) last_error = cudaErrorLaunchFailure;
+    if (!ended) report(fibres().take_failure());
   });
 }
 
 }  // namespace emulation
 
 /// All threads of the block that have not returned meet here.
-inline void __syncthreads() { emulation::fibres().meet_all(); }
-
-/// The `value` of the thread of this warp whose lane differs in the bits of `distance`. All 32 lanes take part.
-template <typename T>
-T __shfl_xor_sync(unsigned, T value, int distance) {
-  return emulation::fibres().exchange(value, distance);
+inline void __syncthreads(std::source_location at = std::source_location::current()) {
+  emulation::fibres().meet_all(at);
 }
 
 /// There is one device.
@@ -120,6 +136,6 @@ inline const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorInvalidConfiguration:
       return "invalid configuration argument";
     default:
-      return "unspecified launch failure: threads of a block wait at a barrier that others never reach";
+      return emulation::failed_launch.c_str();
   }
 }

@@ -1,12 +1,13 @@
 """Time blocks of calls whose inputs are rewritten before each block, by the clock of this process.
 
-Implementations that are timed beside a candidate are timed like it: the same code of `harness.executing.timing` makes
-the calls, here by a function call and there by a request to another process. So the ratio is one of implementations.
+Implementations that are timed beside a candidate are timed like it: each is in a process of its own, where the same
+code of `harness.executing.timing` makes the calls of the same requests. So the ratio is one of implementations.
 """
 
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +22,17 @@ from backends.base import CUDA
 from harness.errors import Unavailable
 from harness.executing.timing import BACKWARD, FORWARD, Header, Tensors, Timing
 from harness.judging.scenario import Call, Scenario, realise
-from spec.contract import Case, Operator
+from spec.contract import FORWARD_AND_BACKWARD, Case, Operator
 
-#: The most entries of a ring, and the most bytes of all of them. A block makes one call with each entry at most.
+#: The most entries that are sent for a ring, and the most bytes of all of them.
 _LENGTH, _BYTES = 256, {"cpu": 2**25, CUDA: 2**28}
+#: On a GPU a ring has these entries several times. The most calls of a block, which uses no entry twice; the most bytes
+#: of the ring and of what its calls return and save; and the part of the GPU's memory that all processes may take.
+_CALLS, _KEPT, _SHARE = 1024, 2**33, 1 / 3
+#: A block is so many times as long as one without calls, if the ring is long enough: what is subtracted is below 1%.
+_LONGER = 100
+#: Blocks without calls that are timed for that, and the most blocks of one sample.
+_EMPTY, _BLOCKS = 9, 8
 #: A time that is not positive, because the block was as fast as one without calls, counts as this many seconds.
 LEAST = 1e-9
 
@@ -34,24 +42,40 @@ Ask = Callable[[Header, Tensors], tuple[Header, Tensors]]
 
 @dataclass(frozen=True)
 class Plan:
-    """One block: how the values of each position move, which entries each call gets, which results are copied."""
+    """One block: how the values of each position move, which entries each call gets, which results are copied.
 
-    shifts: list[int]
+    The values move by another distance in each copy of the ring. `late` are the values that the arguments of the first
+    call of `copied` get only just before it; empty if none does.
+    """
+
+    shifts: list[list[int]]
     orders: list[list[int]]
     copied: list[int]
+    late: list[int]
 
 
 class Ring:
     """Inputs and cotangents of a case, with ordinary values from a seed that nobody knows."""
 
-    def __init__(self, operator: Operator, case: Case, dtype: torch.dtype, device: str, threads: int | None) -> None:
+    def __init__(
+        self, operator: Operator, case: Case, dtype: torch.dtype, device: str, threads: int | None, processes: int = 1
+    ) -> None:
+        """`processes` is how many have a copy of the ring."""
         self.operator, self.case, self.device, self.threads = operator, case, device, threads
         self.draw = random.SystemRandom()
         first = self._realised(dtype)
         size = sum(tensor.numel() * tensor.itemsize for tensor in first.tensors)
-        self.length = max(1, min(_LENGTH, _BYTES[device] // max(size, 1)))
-        calls = [first, *(self._realised(dtype) for _ in range(1, self.length))]
+        sent = max(1, min(_LENGTH, _BYTES[device] // max(size, 1)))
+        calls = [first, *(self._realised(dtype) for _ in range(1, sent))]
         self.sent = [torch.stack(position) for position in zip(*(call.tensors for call in calls), strict=True)]
+        memory = 0 if device != CUDA else torch.cuda.get_device_properties(0).total_memory
+        # What a call reads and returns, and what it may save for a backward.
+        cost = operator.cost(FORWARD_AND_BACKWARD, case.sizes, dtype.itemsize)
+        #: How often a ring has each entry.
+        self.copies = copies_of(sent, cost.bytes + cost.between, memory, processes)
+        self.length = sent * self.copies
+        #: Only a GPU can begin a call before what was asked for earlier is done.
+        self.has_late = device == CUDA
 
     def _realised(self, dtype: torch.dtype) -> Call:
         return realise(self.operator, Scenario.of(self.case, seed=self.draw.getrandbits(48)), dtype)
@@ -80,6 +104,7 @@ class Ring:
             "phase": phase,
             "arguments": self._arguments(),
             "inputs": self.inputs,
+            "copies": self.copies,
             "threads": self.threads or torch.get_num_threads(),
             "device": self.device,
         }
@@ -102,16 +127,22 @@ class Ring:
 
     def plan(self, calls: int) -> Plan:
         """A block of that many calls, at most `length`."""
-        shifts = [self.draw.randrange(max(position.numel(), 1)) for position in self.sent]
+        shifts = [[self.draw.randrange(max(position.numel(), 1)) for _ in range(self.copies)] for position in self.sent]
         orders = [self.draw.sample(range(self.length), calls) for _ in self.sent]
-        return Plan(shifts, orders, self.draw.sample(range(calls), min(2, calls)))
+        late = [self.draw.randrange(len(position)) for position in self.sent] if self.has_late else []
+        return Plan(shifts, orders, self.draw.sample(range(calls), min(2, calls)), late)
 
-    def call(self, plan: Plan, number: int) -> Call:
+    def call(self, plan: Plan, number: int, phase: str) -> Call:
         """The inputs and cotangents of one call of a block, found without rewriting the other entries."""
         tensors = []
-        for sent, shift, order in zip(self.sent, plan.shifts, plan.orders, strict=True):
+        late = set(range(len(self.sent))[_timed(self.inputs, phase)]) if number == plan.copied[0] else set()
+        for position, (sent, shifts, order) in enumerate(zip(self.sent, plan.shifts, plan.orders, strict=True)):
+            if plan.late and position in late:
+                tensors.append(sent[plan.late[position]])
+                continue
             size = sent[0].numel()
-            places = (torch.arange(size) + (order[number] * size - shift)) % max(sent.numel(), 1)
+            copy, entry = divmod(order[number], len(sent))
+            places = (torch.arange(size) + (entry * size - shifts[copy])) % max(sent.numel(), 1)
             tensors.append(sent.view(-1)[places].view(sent.shape[1:]))
         return Call(tuple(tensors[: self.inputs]), tuple(tensors[self.inputs :]))
 
@@ -122,13 +153,28 @@ class Ring:
 
     def block(self, ask: Ask, plan: Plan, phase: str) -> float:
         """Make the calls; the seconds that it took."""
-        chosen = {FORWARD: slice(self.inputs), BACKWARD: slice(self.inputs, None)}.get(phase, slice(None))
-        return _seconds(ask, {"do": "time", "orders": plan.orders[chosen], "copied": plan.copied})
+        chosen = _timed(self.inputs, phase)
+        orders = torch.tensor(plan.orders[chosen], dtype=torch.int32)
+        return _seconds(ask, {"do": "time", "copied": plan.copied, "late": plan.late[chosen]}, {"orders": orders})
 
 
-def _seconds(ask: Ask, header: Header) -> float:
+def copies_of(sent: int, kept: int, memory: int, processes: int) -> int:
+    """How often a ring has each of the entries that are sent, if a call keeps so many bytes; 1 without a GPU's memory.
+
+    Values of a copy are those that were sent in other places.
+    """
+    calls = min(_CALLS, int(min(_KEPT, memory * _SHARE / processes)) // max(kept, 1))
+    return max(1, calls // sent)
+
+
+def _timed(inputs: int, phase: str) -> slice:
+    """The positions whose entries are chosen when the clock runs: of a backward, those of the cotangents alone."""
+    return {FORWARD: slice(inputs), BACKWARD: slice(inputs, None)}.get(phase, slice(None))
+
+
+def _seconds(ask: Ask, header: Header, tensors: Tensors | None = None) -> float:
     began = time.perf_counter()
-    ask(header, {})
+    ask(header, tensors or {})
     return time.perf_counter() - began
 
 
@@ -137,23 +183,31 @@ class BlockTimer:
 
     def __init__(self, ring: Ring, phase: str, ask: Ask, empty: Ask) -> None:
         self.ring, self.phase, self.ask, self.empty = ring, phase, ask, empty
-        #: Calls of a block.
-        self.calls = 1
+        #: Calls of a block, and blocks of a sample.
+        self.calls = self.blocks = 1
 
     def begin(self, seconds: float, longest: float) -> None:
-        """Send the ring, and set the number of calls so that a block takes about so long; this warms up, too.
+        """Send the ring, and set how many calls and blocks make a sample of about so long; this warms up, too.
 
-        Raises Unavailable if a call takes longer than `longest` seconds.
+        A block is longer where a request takes more than 1% of that. If the ring is short, a sample has several
+        blocks. Raises Unavailable if a call takes longer than `longest` seconds.
         """
         self.ring.give(self.ask, self.phase)
         self.ring.give(self.empty, self.phase, with_values=False)
-        self.calls = 1
+        self.calls = self.blocks = 1
         self.seconds()
         if (took := self.seconds()) > longest:
             raise too_slow(took, longest)
-        while (took := self.seconds()) * self.calls < seconds / 4 and self.calls < self.ring.length:
+        long = max(seconds, _LONGER * self.fixed())
+        while (took := self.seconds()) * self.calls < long / 4 and self.calls < self.ring.length:
             self.calls = min(2 * self.calls, self.ring.length)
-        self.calls = max(1, min(ceil(seconds / took), self.ring.length))
+        self.calls = max(1, min(ceil(long / took), self.ring.length))
+        self.blocks = max(1, min(ceil(seconds / (took * self.calls)), _BLOCKS))
+
+    def fixed(self) -> float:
+        """Seconds of a block without calls: the request, its reply, and waiting for the device."""
+        plan = self.ring.plan(self.calls)
+        return statistics.median(self._empty(plan) for _ in range(_EMPTY))
 
     def seconds(self) -> float:
         """Seconds of one call: those of a block less those of a block without calls, in an order that is drawn."""
@@ -165,7 +219,7 @@ class BlockTimer:
 
     def sample(self) -> float:
         """One sample of a round."""
-        return self.seconds()
+        return sum(self.seconds() for _ in range(self.blocks)) / self.blocks
 
     def block(self, plan: Plan) -> float:
         """Make the calls of a block; the seconds that it took."""

@@ -8,17 +8,22 @@ these digests and be right.
 
 from __future__ import annotations
 
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from torch import Tensor
 
+from backends.base import CUDA
 from harness.bench import correctness
 from harness.bench.blocks import LEAST, Ask, BlockTimer, Plan, Ring
 from harness.bench.record import WRONG
+from harness.discovery import FoundBackend
 from harness.errors import Failure
 from harness.executing.timing import BACKWARD, FORWARD, Header, Tensors, digest
 from harness.judging.remote import RemoteError, RunnerFailure
@@ -69,6 +74,27 @@ def asking_nobody(until: ExitStack) -> Ask:
     return _to(process)
 
 
+def asking_backend(found: FoundBackend, operator: str, device: str, until: ExitStack) -> Ask:
+    """Requests to a process like a candidate's that has imported a backend; it ends with `until`.
+
+    It is trusted, so it has this process's environment and its libraries. Raises RemoteError and RunnerFailure.
+    """
+    process = started(f"backend {found.name}", _LIMITS, "off", os.environ)
+    until.callback(process.stop)
+    ask = _to(process)
+    package = found.package
+    header = {
+        "do": "import",
+        "where": "harness.discovery",
+        "attribute": "load_function_of",
+        "given": [package.__name__, str(Path(package.__path__[0])), operator, device],
+        "device": "cuda" if device == CUDA else "cpu",
+        "path": [str(Path.cwd()), *sys.path],
+    }
+    ask(header, {})
+    return ask
+
+
 class CandidateTimer(BlockTimer):
     """Times one phase of a candidate, and finds out whether the times can be believed."""
 
@@ -115,6 +141,11 @@ class CandidateTimer(BlockTimer):
             raise Failure(f"its process {error}") from error
 
     def _sample(self) -> float:
+        seconds = sum(self._verified_block() for _ in range(self.blocks)) / self.blocks
+        self._round += 1
+        return seconds
+
+    def _verified_block(self) -> float:
         began = self._process.cpu_seconds()
         self._idle += began - self._before
         plan = self.ring.plan(self.calls)
@@ -137,7 +168,6 @@ class CandidateTimer(BlockTimer):
         own = time.process_time()
         self.ring.refresh(self.ring.own, plan, FORWARD)
         self._own_cpu += time.process_time() - own
-        self._round += 1
         return max(took - (empty or [self._empty(plan)])[0], LEAST) / self.calls
 
     def _digests(self, plan: Plan, answer: Header) -> list[list[int | None]]:
@@ -166,7 +196,7 @@ class CandidateTimer(BlockTimer):
         if [digest(y) for y in results] != digests:
             raise Failure(f"{self._ordinal(number)} had another result after its block than later")
         self._digest_time(results)
-        call = self.ring.call(plan, number)
+        call = self.ring.call(plan, number, self.phase)
         if not correctness.is_small(self._subject, self.ring.case):  # in float64, which takes long on a CPU
             call = call.of(tensor.to(self.ring.device) for tensor in call.tensors)
             results = [y if y is None else y.to(self.ring.device) for y in results]

@@ -15,8 +15,8 @@ import torch
 
 from backends.base import CPU, CUDA, Peer
 from harness.bench import correctness, products, rounds
-from harness.bench.blocks import Ask, BlockTimer, Ring, asking, too_slow
-from harness.bench.foreign import CandidateTimer, asking_nobody
+from harness.bench.blocks import Ask, BlockTimer, Ring, too_slow
+from harness.bench.foreign import CandidateTimer, asking_backend, asking_nobody
 from harness.bench.products import FLOOR, PRODUCTS_ALONE, is_backend
 from harness.bench.record import KIND, NOT_TIMED, SCHEMA, SUSPECT, WRONG, Row, find
 from harness.discovery import Candidate, FoundBackend
@@ -34,9 +34,9 @@ from spec.contract import PHASES, Case, Cost, Operator
 #: Every row is compared with this backend, if it is there, and with peers.
 REFERENCES = ("python-autograd", "torch-compile", "torch-native", PRODUCTS_ALONE, FLOOR)
 
-#: A block of a candidate's calls is so many times as long as others: a request to its process takes about 0.1 ms.
-_LONGER = 10
-_ON_THE_GPU = "a graph is captured and timed in one process, so a candidate is timed by the wall clock alone"
+#: What is timed by requests has samples that are so many times as long: a request takes about 0.1 ms, on CUDA 0.2 ms.
+_LONGER = {CPU: 10, CUDA: 25}
+_ON_THE_GPU = "a graph is captured and timed in one process, so a candidate is timed by its throughput alone"
 
 Say = Callable[[str], None]
 Keep = Callable[[dict[str, Any]], None]
@@ -148,16 +148,17 @@ class _Bench:
         self.ceilings: list[Row] = []
         self.rows: list[Row] = []
         self.missing: list[Row] = []
-        #: Ends the processes of the candidates.
+        #: Ends the processes of the candidates, and of what is timed beside them.
         self.processes = contextlib.ExitStack()
-        #: A process like theirs, without a candidate.
-        self.nobody: Ask | None = None
+        #: Processes like theirs with a backend, by its name; without any function, by "".
+        self.beside: dict[str, Ask] = {}
 
     def measure(self, slots: list[Slot], threads: int | None) -> None:
         """All cases of one operator, device and dtype."""
         here = _Place(slots[0].operator, slots[0].device, slots[0].dtype, threads)
-        self.nobody = None
+        self.beside = {}
         subjects, peers = [], []
+        found = {slot.backend: slot.source for slot in slots if isinstance(slot.source, FoundBackend)}
         foreign: dict[str, CandidateProcess] = {}
         for slot in slots:
             if isinstance(slot.source, FoundBackend) and here.operator.name in slot.source.backend.beside:
@@ -174,7 +175,7 @@ class _Bench:
             if "benchmark" in case.tags and case.name in (self.settings.cases or (case.name,)):
                 place = replace(here, case=case)
                 self.say(place.in_words())
-                self._case(place, case, subjects, peers, foreign)
+                self._case(place, case, subjects, peers, foreign, found)
 
     def _subject(self, slot: Slot) -> tuple[Subject, CandidateProcess | None]:
         """The implementation; with the process of a candidate, which this process does not import."""
@@ -194,22 +195,25 @@ class _Bench:
         subjects: list[Subject],
         peers: list[Peer],
         foreign: Mapping[str, CandidateProcess],
+        found: Mapping[str, FoundBackend],
     ) -> None:
         right = [subject for subject in subjects if self._is_right(here, subject, case, "before")]
-        ring = Ring(here.operator, case, here.dtype, here.device, here.threads) if foreign else None
+        # This process has a copy of the ring too.
+        ring = Ring(here.operator, case, here.dtype, here.device, here.threads, len(right) + 1) if foreign else None
+        eager = clocks.WALL if ring is None or here.device != CUDA else clocks.THROUGHPUT
         inputs = ring.pairs() if ring else _ring(here.operator, case, here.device, here.dtype)
         begin = len(self.rows)
-        for clock in clocks.CLOCKS if here.device == CUDA else (clocks.WALL,):
+        for clock in (eager, clocks.GRAPH) if here.device == CUDA else (eager,):
             for phase in self.settings.phases:
                 place = replace(here, phase=phase, clock=clock)
-                in_blocks = right if ring is not None and clock == clocks.WALL else []
+                in_blocks = right if ring is not None and clock == eager else []
                 if ring is not None and not in_blocks:
                     for name in foreign:
                         self._miss(place, name, _ON_THE_GPU)
                 native = [subject for subject in right if not in_blocks and subject.backend not in foreign]
                 with clocks.preparing(clock, here.device):
                     works = self._prepared(place, case, inputs, native, peers)
-                timers = self._timers(place, ring, in_blocks, foreign) if ring is not None else {}
+                timers = self._timers(place, ring, in_blocks, foreign, found) if ring is not None else {}
                 if any(map(is_backend, (*works, *timers))):
                     self._together(place, case, works, timers)
         wrong = {subject.backend for subject in right if not self._is_right(here, subject, case, "after")}
@@ -224,23 +228,29 @@ class _Bench:
         return True
 
     def _timers(
-        self, here: _Place, ring: Ring, subjects: list[Subject], foreign: Mapping[str, CandidateProcess]
+        self,
+        here: _Place,
+        ring: Ring,
+        subjects: list[Subject],
+        foreign: Mapping[str, CandidateProcess],
+        backends: Mapping[str, FoundBackend],
     ) -> dict[str, BlockTimer]:
-        """Timers of candidates, and of the implementations of this project beside them: all make blocks of calls."""
+        """Timers of candidates, and of backends beside them: each makes blocks of calls in a process of its own."""
         found: dict[str, BlockTimer] = {}
         phase = here.phase
         assert phase is not None
         for subject in subjects:
             timer: BlockTimer
-            if subject.backend in foreign:
-                self.nobody = self.nobody or asking_nobody(self.processes)
-                timer = CandidateTimer(
-                    ring, phase, subject, foreign[subject.backend], self.nobody, self.settings.rounds
-                )
-            else:
-                timer = BlockTimer(ring, phase, asking(subject.raw or subject.function), asking(None))
             try:
-                timer.begin(_LONGER * self.settings.block_seconds, self.settings.longest)
+                nobody = self._beside("", asking_nobody)
+                if subject.backend in foreign:
+                    process = foreign[subject.backend]
+                    timer = CandidateTimer(ring, phase, subject, process, nobody, self.settings.rounds)
+                else:
+                    started = partial(asking_backend, backends[subject.backend], here.operator.name, here.device)
+                    ask = self._beside(subject.backend, started)
+                    timer = BlockTimer(ring, phase, ask, nobody)
+                timer.begin(_LONGER[here.device] * self.settings.block_seconds, self.settings.longest)
             except Failure as error:
                 self._miss(here, subject.backend, f"wrong while timed: {error}", WRONG)
             except (HarnessError, RuntimeError) as error:
@@ -248,6 +258,11 @@ class _Bench:
             else:
                 found[subject.backend] = timer
         return found
+
+    def _beside(self, name: str, start: Callable[[contextlib.ExitStack], Ask]) -> Ask:
+        if name not in self.beside:
+            self.beside[name] = start(self.processes)
+        return self.beside[name]
 
     def _prepared(
         self, here: _Place, case: Case, inputs: _Ring, subjects: list[Subject], peers: list[Peer]
@@ -287,6 +302,8 @@ class _Bench:
         assert here.phase is not None
         assert here.clock is not None
         clock, block = clocks.clock(here.clock), self.settings.block_seconds
+        if here.clock == clocks.THROUGHPUT:
+            block *= _LONGER[here.device]
         own = {name: rounds.WorkSampler(made, clock, block) for name, made in works.items()}
         taken = rounds.take({**timers, **own}, self.settings.rounds, self.draw)
         cost = here.operator.cost(here.phase, case.sizes, here.dtype.itemsize)

@@ -86,11 +86,16 @@ class Runner:
         )
 
     def imported(self, asked: Header) -> Header:
-        """Import the candidate; say whether the function is there, and what its module declares."""
+        """Import the candidate; say whether the function is there, and what its module declares.
+
+        With `given`, what is there is called with these values, and returns the function.
+        """
         self.device = torch.device(asked["device"])
         sys.path[:0] = asked["path"]
         module = _module(asked["where"])
-        found = getattr(module, asked["attribute"], None)
+        found: Any = getattr(module, asked["attribute"], None)
+        if "given" in asked:
+            found = found(*asked["given"])
         declared = getattr(module, "DECLARED", {})
         right = isinstance(declared, dict) and all(isinstance(x, str) and x for pair in declared.items() for x in pair)
         self.function = found if callable(found) else None
@@ -103,7 +108,7 @@ class Runner:
         }
 
     def called(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
-        """Call the function. `arguments` are tensors or plain values, in order; `grad` is the grad mode."""
+        """Call the function. `arguments` are tensors or plain values, in order; `grad` and `inference` are modes."""
         assert self.function is not None
         function = self.function
         arguments = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
@@ -113,6 +118,7 @@ class Runner:
             given = iter(leaves)
             arguments = [next(given) if isinstance(argument, Tensor) else argument for argument in arguments]
         single = False
+        before = [_read(leaf) for leaf in leaves]
 
         def run() -> list[Any]:
             nonlocal single
@@ -120,7 +126,7 @@ class Runner:
             single = not isinstance(results, tuple | list)
             return [results] if single else list(results)
 
-        with torch.set_grad_enabled(asked["grad"]):
+        with torch.inference_mode(asked["inference"]), torch.set_grad_enabled(asked["grad"]):
             steps = StepRecorder({tuple(shape) for shape in asked["steps"]}) if asked["steps"] else None
             with steps or contextlib.nullcontext():
                 outputs = run()
@@ -128,6 +134,8 @@ class Runner:
         if steps is not None:
             header["steps"] = [[seen.operation, seen.is_view] for seen in steps.seen]
             sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
+        header["changed"] = [n for n, (leaf, was) in enumerate(zip(leaves, before, strict=True)) if _differ(leaf, was)]
+        header["shares"] = [[k, n] for k, y in enumerate(outputs) for n, x in enumerate(leaves) if _share(x, y)]
         return {**header, "single": single}, sent
 
     def differentiated(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
@@ -171,7 +179,7 @@ class Runner:
         if likeness(self.held) == likeness(leaves):
             with torch.no_grad():
                 for old, new in zip(self.held, leaves, strict=True):
-                    old.copy_(new)
+                    _storage(old).copy_(_storage(new))
         else:
             self.held = leaves
         return self.held
@@ -194,6 +202,25 @@ def _read(tensor: Tensor) -> Tensor:
         for step in _STEPS:
             tensor = step(tensor)
     return tensor
+
+
+def _storage(tensor: Tensor) -> Tensor:
+    """All elements of the tensor's storage: an expanded tensor cannot be written to itself."""
+    whole = tensor.detach()
+    return whole.as_strided((whole.untyped_storage().nbytes() // whole.element_size(),), (1,), 0)
+
+
+def _differ(tensor: Tensor, was: Tensor) -> bool:
+    """Whether any bit of a tensor is another one than before."""
+    dense = torch.contiguous_format  # a tensor of one element may keep an odd stride elsewhere
+    now, before = (values.reshape(-1).clone(memory_format=dense).view(torch.uint8) for values in (_read(tensor), was))
+    return not torch.equal(now, before)
+
+
+def _share(argument: Tensor, result: Any) -> bool:
+    if type(result) is not Tensor or result.layout != torch.strided or not result.numel():
+        return False
+    return result.untyped_storage().data_ptr() == argument.untyped_storage().data_ptr()
 
 
 def _gradients(ys: tuple[Tensor, ...], wanted: list[Tensor], gs: tuple[Tensor, ...], create_graph: bool) -> Any:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-import os
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import torch
 
-from harness import discovery
-from harness.building import build
 from harness.errors import Failure, NoEvidence
-from harness.judging import fresh_process
+from harness.judging import fresh_process, fresh_subject
 from harness.judging.process_state import Watch
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
@@ -43,18 +34,10 @@ def hold(subject: Subject) -> str:
     """
     if subject.dtype != torch.float32:
         return "done in float32 only"
-    if "asan" in os.environ.get("LD_PRELOAD", ""):
-        return "not done: under a sanitizer it would be another build"
-    address = _address(subject.raw or subject.function)
-    if not address and subject.backend not in _backends():
-        return "not done: the function cannot be found by name"
-    about = {
-        "operator": subject.operator.name,
-        "backend": subject.backend,
-        "device": subject.device,
-        "contract": getattr(sys.modules.get(subject.operator.forward.__module__), "__file__", None),
-        **address,
-    }
+    why_not = fresh_subject.why_not(subject)
+    if why_not:
+        return f"not done: {why_not}"
+    about = fresh_subject.described(subject)
     if (json.dumps(about), subject.operator.form) in _answered:
         return "done with the first form"
     forms = [form.form for form in subject.operator.every_form()]
@@ -72,24 +55,6 @@ def hold(subject: Subject) -> str:
 _answered: set[tuple[str, str]] = set()
 
 
-@lru_cache(maxsize=1)
-def _backends() -> frozenset[str]:
-    return frozenset(discovery.all_backends())
-
-
-def _address(function: Callable[..., Any]) -> dict[str, str]:
-    """Module, file and attribute by which a Python function, or the class of an instance, can be found again."""
-    for name in (getattr(function, "__module__", None), type(function).__module__):
-        module = sys.modules.get(name or "")
-        file = getattr(module, "__file__", None)
-        if module is None or file is None or module.__name__.partition(".")[0] == "torch":
-            continue  # an operator that torch holds is found through its backend
-        for attribute, value in vars(module).items():
-            if value is function or value is type(function):
-                return {"module": module.__name__, "file": file, "attribute": attribute}
-    return {}
-
-
 @lru_cache(maxsize=64)
 def _asked(question: str) -> str:
     try:
@@ -105,10 +70,7 @@ def _asked(question: str) -> str:
 def answer(asked: str) -> str:
     """Runs in the fresh process: load, call, and return what changed as JSON."""
     question = json.loads(asked)
-    device, contracts = question["device"], discovery.operators()
-    if question["operator"] not in contracts:  # a contract that was given by its path
-        contracts = discovery.operators((Path(question["contract"]),))
-    operator = contracts[question["operator"]]
+    device, operator = question["device"], fresh_subject.operator(question)
     forms = [operator.in_form(name) for name in question["forms"]]
     idle = Subject(operator, question["backend"], device, torch.float32, operator.forward)
     for form in forms:
@@ -120,21 +82,11 @@ def answer(asked: str) -> str:
         where = smallest(form).describe(form)
         changes.extend([name, phase, now, was, where] for name, now, was in watch.changes())
 
-    function: Callable[..., Any] | None = None
-    if "attribute" in question:
-        name = question["module"]
-        known = importlib.util.find_spec(name.partition(".")[0]) is not None
-        module = importlib.import_module(name) if known else discovery.import_file(Path(question["file"]), "fresh")
-        found = getattr(module, question["attribute"])
-        note("its import", forms[0])
-        function = found() if isinstance(found, type) else found
-    elif question["backend"] in (backends := discovery.all_backends()):
-        implementation = backends[question["backend"]].implementation(operator.name)
-        function = None if implementation is None else build.load(implementation, device)
-        note("its import", forms[0])
-    if function is None:
+    found = fresh_subject.imported(question)
+    if found is None:
         return json.dumps({"changes": [], "done": "not done: the function cannot be found by name"})
-    subject = Subject(operator, question["backend"], device, torch.float32, function)
+    note("its import", forms[0])
+    subject = Subject(operator, question["backend"], device, torch.float32, fresh_subject.made(found))
     for form in forms:
         if not changes:
             now, scenario = subject.in_form(form), smallest(form)

@@ -85,6 +85,8 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
                 except NotApplicable as why:
                     unasked[form.title] = str(why)
     except Failure as failure:
+        if failure.level:
+            return FAIL, str(failure), failure.figures, failure.level
         if _only_gradients_are_wrong(subject, property, failure):
             return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", failure.figures, GRADIENTS
         return FAIL, str(failure), failure.figures, ""

@@ -63,6 +63,11 @@ def _expected(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> Expect
     return expected_of(key.operator, realise(key.operator, scenario, dtype), dtype)
 
 
+def forget() -> None:
+    """Drop the expected results that are kept: in a run of hours they would fill the memory."""
+    _expected.cache_clear()
+
+
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The expected results of a call that no scenario describes."""
     exact_call = call.to_float64()

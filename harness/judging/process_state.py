@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import random
@@ -16,11 +17,14 @@ from typing import Any
 import torch
 
 from backends.base import CUDA
-from harness.judging import tampering
+from harness.judging import floating_point, openmp, tampering
 
 
 class Probe:
-    """One piece of global state: how to read it, how to restore it, and an unusual value for it, if there is one."""
+    """One piece of global state: how to read it, how to restore it, and an unusual value for it, if there is one.
+
+    What may have changed where `read` does not see it is restored `always`.
+    """
 
     def __init__(
         self,
@@ -28,14 +32,44 @@ class Probe:
         read: Callable[[], Any],
         write: Callable[[Any], object],
         unusual: Callable[[Any], Any] | None = None,
+        always: bool = False,
     ) -> None:
-        self.name, self.read, self.write, self.unusual = name, read, write, unusual
+        self.name, self.read, self.write, self.unusual, self.always = name, read, write, unusual, always
 
 
 def _flushes_denormals() -> bool:
     """Whether half of the smallest normal number is 0, in Python's arithmetic or in torch's."""
     smallest = torch.full((8,), torch.finfo(torch.float32).tiny, device="cpu", dtype=torch.float32)
     return sys.float_info.min / len("ab") == 0.0 or not bool((smallest / 2).all())
+
+
+def _modes(device: str, libraries: list[ctypes.CDLL]) -> list[Probe]:
+    """The floating-point mode of every thread that a call may use.
+
+    Those of other threads come first, so that they are restored when the calling thread and the number of threads are.
+    """
+    of = "floating-point mode of"
+    found = [
+        Probe(
+            f"{of} torch's OpenMP threads",
+            floating_point.of_openmp_threads,
+            lambda _: floating_point.give_openmp_threads(libraries),
+            always=True,
+        ),
+        Probe(f"{of} torch's threads for tasks", floating_point.of_interop_threads, lambda _: None),
+    ]
+    if not floating_point.is_known():
+        return [*found, Probe("flushing of denormals", _flushes_denormals, torch.set_flush_denormal, lambda _: True)]
+    if device == CUDA:
+        found.append(
+            Probe(
+                f"{of} autograd's thread",
+                partial(floating_point.of_autograds_thread, device),
+                lambda was: floating_point.on_autograds_thread(device, partial(floating_point.write, was)),
+            )
+        )
+    name = f"{of} the calling thread"
+    return [*found, Probe(name, floating_point.read, floating_point.write, floating_point.Mode.flushing)]
 
 
 def _default_device() -> str:
@@ -70,6 +104,12 @@ def _matmul_precision() -> str:
 def _write_matmul_precision(value: str) -> None:
     if value in ("highest", "high", "medium"):
         torch.set_float32_matmul_precision(value)
+
+
+def _write_threads(count: int) -> None:
+    """Start them too, with the floating-point mode that the calling thread has now."""
+    torch.set_num_threads(count)
+    floating_point.of_openmp_threads()
 
 
 def _write_filters(filters: list[Any]) -> None:
@@ -124,7 +164,9 @@ def _write_functions(functions: dict[str, Any]) -> None:
 
 
 def probes(device: str) -> list[Probe]:
+    libraries = openmp.libraries()
     found = [
+        *_modes(device, list(libraries.values())),
         Probe("default dtype", torch.get_default_dtype, torch.set_default_dtype, lambda _: torch.float64),
         Probe("default device", _default_device, lambda was: torch.set_default_device(None if was == "cpu" else was)),
         Probe(
@@ -135,7 +177,11 @@ def probes(device: str) -> list[Probe]:
         Probe("state of Python's generator", random.getstate, random.setstate),
         Probe("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
         Probe("inference mode", torch.is_inference_mode_enabled, lambda _: None),
-        Probe("number of threads", torch.get_num_threads, torch.set_num_threads, lambda was: was + 1),
+        Probe("number of threads", torch.get_num_threads, _write_threads, lambda was: was + 1),
+        *(
+            Probe(f"OpenMP settings of {name}", partial(openmp.settings, library), partial(openmp.set_all, library))
+            for name, library in libraries.items()
+        ),
         Probe("float32 precisions", _precisions, _write_precisions),
         Probe("float32 matmul precision", _matmul_precision, _write_matmul_precision, lambda _: "high"),
         Probe(
@@ -147,7 +193,6 @@ def probes(device: str) -> list[Probe]:
             _write_deterministic,
         ),
         Probe("anomaly detection", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
-        Probe("flushing of denormals", _flushes_denormals, torch.set_flush_denormal, lambda _: True),
         Probe("warnings filters", lambda: list(warnings.filters), _write_filters),
         Probe("environment variables", _environment, _write_environment),
         Probe("working directory", os.getcwd, os.chdir),
@@ -181,7 +226,7 @@ def probes(device: str) -> list[Probe]:
             ),
         ]
     # Last, so that the real functions are used to restore the others.
-    found.append(Probe("functions", _functions, _write_functions))
+    found.append(Probe("functions", _functions, _write_functions, always=True))
     return found
 
 
@@ -193,8 +238,11 @@ class Watch:
         self._before = {probe.name: probe.read() for probe in self._probes}
 
     def unusual(self) -> None:
-        """Set every piece of state that has an unusual value to it, and watch for changes from there."""
-        for probe in self._probes:
+        """Set every piece of state that has an unusual value to it, and watch for changes from there.
+
+        The last first, as in `put_back`: threads that are started have the usual floating-point mode.
+        """
+        for probe in reversed(self._probes):
             if probe.unusual is not None:
                 probe.write(probe.unusual(self._before[probe.name]))
         self._before = {probe.name: probe.read() for probe in self._probes}
@@ -215,7 +263,7 @@ class Watch:
         """Restore everything, so that the effects of one candidate do not reach the next."""
         for probe in reversed(self._probes):
             now, was = probe.read(), self._before[probe.name]
-            if probe.name == "functions" or now != was:
+            if probe.always or now != was:
                 probe.write(was)
 
 

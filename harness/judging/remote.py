@@ -30,5 +30,8 @@ class Remote(Protocol):
     def steps(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> list[Seen]:
         """Call it, and return the intermediate tensors of these shapes."""
 
+    def effects(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """Of the latest call, as its process says: (output, argument) that share memory, and arguments that changed."""
+
     def same_addresses(self) -> AbstractContextManager[None]:
         """Within it, every call finds its arguments at the addresses of the call before."""

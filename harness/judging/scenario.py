@@ -16,12 +16,15 @@ from torch import Tensor
 from spec.contract import Case, Draw, Operator, Shape
 
 #: Ways to lay out the same values in memory. The memory around the values holds NaN, so that a wrong address shows.
-LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded")
-#: Kinds of cotangent. `ones` is what `.sum().backward()` sends, a scalar expanded with stride 0; with `missing`, the
-#: loss does not use the output.
-COTANGENTS = ("normal", "ones", "transposed", "strided", "offset", "zero", "missing")
+LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded", "repeated")
+#: Kinds of cotangent. Some are expanded with stride 0: `ones` is what `.sum().backward()` sends, `scaled` what a number
+#: times the sum sends, `rows` one row for all rows, `columns` one number for each row. With `missing`, the loss does
+#: not use the output.
+COTANGENTS = ("normal", "ones", "scaled", "rows", "columns", "transposed", "strided", "offset", "zero", "missing")
 #: The kinds that change the values; the others place the same values elsewhere in memory.
-CHANGING = frozenset({"expanded", "ones", "zero", "missing"})
+CHANGING = frozenset({"expanded", "repeated", "ones", "scaled", "rows", "columns", "zero", "missing"})
+#: The value of a `scaled` cotangent, a number of every dtype.
+SCALE = 0.375
 
 _COTANGENT_SEED = 1_000_003
 
@@ -91,8 +94,9 @@ def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
 
 
 def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor:
-    """`values` in another memory layout. `expanded` repeats row 0 with stride 0, so it changes the values too.
+    """`values` in another memory layout. `expanded` repeats row 0 with stride 0, `repeated` in memory of its own.
 
+    These two change the values.
     `around` is what memory holds around the values. `transposed` needs two dimensions and `expanded` one; with fewer,
     the tensor is returned unchanged.
     """
@@ -110,6 +114,8 @@ def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor
             view = buffer[1:].view(values.shape)
         case "expanded" if values.dim() >= 1 and values.shape[0] > 0:
             return values[:1].clone().expand(values.shape)
+        case "repeated" if values.dim() >= 1 and values.shape[0] > 0:
+            return values[:1].expand(values.shape).contiguous()
         case _:
             return values.clone(memory_format=torch.contiguous_format)
     view.copy_(values)
@@ -145,8 +151,13 @@ def _cotangent(values: Tensor, kind: str, around: float) -> Tensor | None:
             return None
         case "zero":
             return torch.zeros_like(values)
-        case "ones":
-            return torch.ones((), dtype=values.dtype, device=values.device).expand(values.shape)
+        case "ones" | "scaled":
+            scale = 1.0 if kind == "ones" else SCALE
+            return torch.full((), scale, dtype=values.dtype, device=values.device).expand(values.shape)
+        case "rows" if values.dim() >= 1:
+            return values[:1].clone().expand(values.shape)
+        case "columns" if values.dim() >= 1:
+            return values[..., :1].clone().expand(values.shape)
         case "normal":
             return values
     return lay_out(values, kind, around)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -56,6 +57,8 @@ class Subject:
     #: The function of a candidate, if it runs in another process. Its tensors here are on the CPU.
     remote: Remote | None = None
     outputs_only: bool = False
+    #: Files of the implementation's source, which name others; None if they are not known.
+    files: tuple[Path, ...] | None = None
 
     def in_form(self, form: Operator) -> Subject:
         """The same implementation, called in this form of its operator."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure, NoEvidence
+from harness.errors import Ended, Failure, NoEvidence
 from harness.judging import ulps
 from harness.judging.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare
 from harness.judging.divergence import first_divergence
@@ -23,6 +23,8 @@ from spec.envelope import Envelope
 
 EVERYTHING = "outputs and gradients"
 OUTPUTS = "outputs"
+#: How a failure begins that a property found although it varied nothing.
+FOLLOWS = "follows from the plain call, which is wrong already: "
 
 
 class Tally:
@@ -77,6 +79,16 @@ class Tally:
         for scenario in scenarios:
             self.run(scenario, what)
         return self.figures()
+
+    def first_plainly(self, *scenarios: Scenario) -> None:
+        """Make the plain calls that a property varies. Raises Failure that says so if one is wrong by itself."""
+        for scenario in scenarios:
+            try:
+                self.run(scenario)
+            except Ended:
+                raise
+            except Failure as failure:
+                raise failure.prefixed(FOLLOWS) from failure
 
     def hold_all(
         self,
@@ -207,7 +219,7 @@ def _specials(scenario: Scenario, is_gradient: bool) -> str:
     return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
 
 
-_STRIDED_COTANGENTS = ("ones", "transposed", "strided", "offset")
+_STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "transposed", "strided", "offset")
 
 
 def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:

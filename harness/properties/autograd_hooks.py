@@ -35,6 +35,7 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
+    tally.first_plainly(scenario)
     for words, way in _WAYS.items():
         try:
             outputs, gradients = way(subject, scenario)

@@ -27,6 +27,7 @@ def check(subject: Subject) -> dict[str, Any]:
     """Forward and backward on a side stream that is busy when they are called."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
+    tally.first_plainly(scenario)
     measure = expected(subject.operator, scenario, subject.dtype)
     values = subject.realise(scenario)
     subject.outputs(values, scenario)  # one-time work of the first call is not tested here

@@ -25,11 +25,15 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative, smallest, tagged
 from harness.judging.subject import Subject
 from harness.report.levels import SAFE
-from spec.contract import Draw, TensorArg
+from spec.contract import Draw, Operator, TensorArg
 
 #: Calls that are compared. A result that changes in half of all calls is missed at one size with probability 2^-3, at
 #: all three sizes with probability 2^-9.
 REPEATS = 4
+
+#: Calls of a small size with many rows. A race that shows in one call of ten is missed with probability 0.9^40.
+OFTEN = 40
+ROWS_OFTEN = 4099
 
 #: Rows of the batch that change places: a prime, so that it is no multiple of any vector or tile.
 ROWS = 13
@@ -40,7 +44,7 @@ EXACT = tuple(k / 4 for k in range(-4, 5))
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Repeats at three sizes; then, for the figures, each row at each place.
+    """Repeats at three sizes, many at one of many rows; then, for the figures, each row at each place.
 
     Emulated CUDA runs the size with the most rows in float32 only.
     """
@@ -51,16 +55,24 @@ def check(subject: Subject) -> dict[str, Any]:
         many_rows = max(tagged(operator, "size"), key=lambda case: case.sizes.get("batch", 0))
         scenarios.append(Scenario.of(many_rows))
     for scenario in scenarios:
-        _repeats(subject, scenario)
-    return {"scenarios": len(scenarios), "repeats": REPEATS, "place of a row": _places(subject)}
+        _repeats(subject, scenario, REPEATS)
+    if subject.device != CUDA_EMULATED:
+        _repeats(subject, _beyond_a_block(operator), OFTEN)
+    return {"scenarios": len(scenarios), "repeats": REPEATS, "often": OFTEN, "place of a row": _places(subject)}
 
 
-def _repeats(subject: Subject, scenario: Scenario) -> None:
+def _beyond_a_block(operator: Operator) -> Scenario:
+    """A small call with more rows than a block, and no multiple of one."""
+    sizes = {**representative(operator).sizes, **({"batch": ROWS_OFTEN} if "batch" in operator.symbols() else {})}
+    return Scenario(tuple(sizes.items()), name="often")
+
+
+def _repeats(subject: Subject, scenario: Scenario, repeats: int) -> None:
     where = f"[{scenario.describe(subject.operator)}]"
     first = results(subject, subject.realise(scenario), scenario)
-    for number in range(2, REPEATS + 1):
+    for number in range(2, repeats + 1):
         when = f"in call {number}"
-        if number == REPEATS:
+        if number == repeats:
             other = replace(smallest(subject.operator), seed=1)
             results(subject, subject.realise(other), other)
             when += " (after a call with other values)"

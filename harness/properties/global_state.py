@@ -6,6 +6,10 @@ backward, a forward without grad and a call that is refused (code that sets and 
 This is done twice: from the usual state and from an unusual one, because to reset a flag to its usual value is a change
 too.
 
+Each thread has a floating-point mode of its own: the flushing of denormals, rounding, traps. It is read on the calling
+thread, on torch's OpenMP threads, on the threads of its pool for tasks if that was started, and on the GPU's thread of
+autograd. Threads that a candidate starts by itself are its own.
+
 The effects of the import and of the first call of a process are checked in a fresh process: it loads the implementation
 and calls it once in every form. That takes seconds and does not depend on the dtype, so it is done in float32 only, by
 the first form for all. If it cannot be done because the function cannot be found by name, the figures say so.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from harness.errors import Failure
+from harness.judging.bits import bits
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative, smallest
@@ -16,7 +16,10 @@ from harness.report.levels import SAFE
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Forward and backward, contiguous and not: compare bits before and after; then write to each output in turn."""
+    """Forward and backward, contiguous and not: compare bits before and after; then write to each output in turn.
+
+    Forward of many other calls is watched by `combinations`.
+    """
     names = [arg.name for arg in subject.operator.inputs]
     scenarios = [
         smallest(subject.operator),
@@ -28,12 +31,6 @@ def check(subject: Subject) -> dict[str, Any]:
     return {"scenarios": len(scenarios)}
 
 
-def _bits(tensor: Tensor) -> Tensor:
-    """A copy that compares bitwise: NaN equals itself and -0.0 differs from 0.0."""
-    integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
-    return tensor.detach().clone(memory_format=torch.contiguous_format).view(integer)
-
-
 def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:
     where = f"[{scenario.describe(subject.operator)}]"
     call = subject.realise(scenario)
@@ -41,11 +38,11 @@ def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:
     for arg, cotangent in zip(subject.operator.outputs, call.cotangents, strict=True):
         if cotangent is not None:
             watched[f"the cotangent of {arg.name}"] = cotangent
-    before = {name: _bits(tensor) for name, tensor in watched.items()}
+    before = {name: bits(tensor) for name, tensor in watched.items()}
 
     def hold(phase: str) -> None:
         for name, tensor in watched.items():
-            changed = int((_bits(tensor) != before[name]).sum())
+            changed = int((bits(tensor) != before[name]).sum())
             if changed:
                 raise Failure(
                     f"{phase} changed {changed} elements of {name} in place, but should leave it as it was {where}"
@@ -57,11 +54,11 @@ def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:
     hold("forward under no_grad")
     outputs = subject.outputs(call, scenario)
     hold("forward")
-    kept = [_bits(output) for output in outputs]
+    kept = [bits(output) for output in outputs]
     subject.gradients(call, outputs, scenario)
     hold("backward")
-    for arg, output, bits in zip(subject.operator.outputs, outputs, kept, strict=True):
-        if not torch.equal(_bits(output), bits):
+    for arg, output, as_returned in zip(subject.operator.outputs, outputs, kept, strict=True):
+        if not torch.equal(bits(output), as_returned):
             raise Failure(f"backward changed {arg.name}, but should leave it as it was {where}")
 
 
@@ -75,14 +72,14 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
     others |= {f"{arg.name} of an earlier call": y for arg, y in zip(subject.operator.outputs, earlier, strict=True)}
     others |= {arg.name: y for arg, y in zip(subject.operator.outputs, outputs, strict=True)}
     for arg, output in zip(subject.operator.outputs, outputs, strict=True):
-        before = {name: _bits(tensor) for name, tensor in others.items() if name != arg.name}
+        before = {name: bits(tensor) for name, tensor in others.items() if name != arg.name}
         try:
             with torch.no_grad():
                 output.fill_(-output.flatten()[0].item() + 1)
         except RuntimeError as error:
             raise Failure(f"{arg.name} cannot be written to, but should own its memory: {error} {where}") from error
-        for name, bits in before.items():
-            if not torch.equal(_bits(others[name]), bits):
+        for name, as_it_was in before.items():
+            if not torch.equal(bits(others[name]), as_it_was):
                 raise Failure(
                     f"{arg.name} shares memory with {name}, but should not: writing to one changes the other {where}"
                 )

@@ -32,6 +32,7 @@ def check(subject: Subject) -> dict[str, Any]:
     """Forward, then backward, each behind a sleep; then their values."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
+    tally.first_plainly(scenario)
     where = f"[{scenario.describe(subject.operator)}]"
     measure = expected(subject.operator, scenario, subject.dtype)
     call = subject.realise(scenario)

@@ -32,6 +32,7 @@ def check(subject: Subject) -> dict[str, Any]:
     """Outputs and gradients that are read late, and dropped before."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
+    tally.first_plainly(scenario)
     other = replace(scenario, seed=scenario.seed + 1)
     call, later = subject.realise(scenario), subject.realise(other)
     subject.gradients(call, subject.outputs(call, scenario), scenario)  # one-time work is not tested here

@@ -35,6 +35,7 @@ def check(subject: Subject) -> dict[str, Any]:
     """Twice with the graph, twice without; changes in between and after; calls of other sizes."""
     tally = Tally(subject)
     scenario = smallest(subject.operator)
+    tally.first_plainly(scenario)
     figures: dict[str, Any] = {"second backward without graph": _without_graph(tally, scenario)}
     figures["second backward with the graph"] = _with_graph(tally, scenario)
     figures["changed in between"] = _changed_in_between(tally, scenario)

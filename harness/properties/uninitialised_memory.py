@@ -28,7 +28,7 @@ from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative, smallest, tagged
 from harness.judging.subject import Subject
-from harness.judging.tally import Tally
+from harness.judging.tally import FOLLOWS, Tally
 from harness.report.levels import SAFE
 
 #: An attribute that the module defines by a class of its own, so that mypy does not see it.
@@ -89,8 +89,25 @@ def _run(tally: Tally, scenario: Scenario, poison: float | None, when: str) -> N
         del kept
         tally.hold_all(scenario, measure, (), gradients)
     except Failure as failure:
+        if _is_the_same_over_zeros(tally, scenario, failure):
+            raise failure.prefixed(FOLLOWS) from failure
         raise failure.prefixed(f"{when}, some of which was read: ") from failure
     tally.scenarios += 1
+
+
+def _is_the_same_over_zeros(tally: Tally, scenario: Scenario, failure: Failure) -> bool:
+    """Whether the call is wrong in the same element by the same value where memory holds zeros: then it reads none."""
+    filled = getattr(torch_deterministic, _FILL)
+    setattr(torch_deterministic, _FILL, False)
+    kept = _poison(tally.subject, scenario, 0.0)
+    try:
+        tally.run(scenario)
+    except Failure as plain:
+        return str(plain).partition("\n")[0] == str(failure).partition("\n")[0]
+    finally:
+        del kept
+        setattr(torch_deterministic, _FILL, filled)
+    return False
 
 
 def _shapes(subject: Subject, scenario: Scenario) -> list[tuple[int, ...]]:

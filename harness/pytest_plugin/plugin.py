@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import cache
@@ -35,7 +34,7 @@ from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, C
 from harness.report.levels import LEVELS, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import candidate_files, sandbox, selection_options, suite_files
+from harness.running import candidate_files, drawn_seed, sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -107,7 +106,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--resume", metavar="FILE", help="judge the missing cells of that partial report, and complete it")
     group.addoption("--examples", type=whole(1), default=20, metavar="N", help="calls that Hypothesis draws for a cell")
     group.addoption(
-        "--examples-seed", type=whole(0), metavar="N", help="seed of the drawn calls; default: another one each run"
+        "--examples-seed",
+        type=drawn_seed.seed_or_random,
+        metavar="N",
+        help="seed of the drawn calls, or random; default: the same in each run (see docs/verify.md)",
     )
     group.addoption(
         "--isolate",
@@ -151,7 +153,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_worker:
         end_with_parent()
     given = config.getoption("examples_seed")
-    seed = getattr(config, "workerinput", {}).get(_SEED, secrets.randbits(31) if given is None else given)
+    told = getattr(config, "workerinput", {}).get(_SEED)
+    seed = drawn_seed.chosen(given, config.getoption("candidate") or ()) if told is None else told
     config.stash[_EXAMPLES] = Examples(config.getoption("examples"), seed)
     selection = _selection(config)
     _read_properties(config)

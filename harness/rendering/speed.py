@@ -68,7 +68,9 @@ def _places(rows: Sequence[Row]) -> Iterator[tuple[Where, list[Row]]]:
 
 
 def _title(where: Where) -> str:
-    clock = {"wall": "eager calls", "graph": "in a CUDA graph"}.get(where[3], where[3])
+    clock = {"wall": "eager calls", "graph": "in a CUDA graph", "throughput": "eager calls, none waited for"}.get(
+        where[3], where[3]
+    )
     threads = where[4]
     return clock if threads is None else f"{clock}, {threads} thread{'' if threads == 1 else 's'}"
 

@@ -25,12 +25,17 @@ def described(candidates: Iterable[Candidate]) -> Files:
 
 def of_function(function: Callable[..., Any], name: str, operator: str) -> Files:
     """The same for a function of this process; null where it has no file, as in a notebook."""
+    for file in file_of_function(function) or ():
+        return {f"{name}/{operator}": {"source": f"{operator}={file}:{name}", "sha256": _digest(file)}}
+    return {f"{name}/{operator}": {"source": None, "sha256": None}}
+
+
+def file_of_function(function: Callable[..., Any]) -> tuple[Path, ...] | None:
+    """The file that defines a function of this process; None if there is none, as in a notebook."""
     file = None
     with suppress(TypeError):
         file = inspect.getsourcefile(function)
-    there = file is not None and Path(file).is_file()
-    source = f"{operator}={file}:{name}" if there else None
-    return {f"{name}/{operator}": {"source": source, "sha256": _digest(Path(str(file))) if there else None}}
+    return (Path(file),) if file is not None and Path(file).is_file() else None
 
 
 def file_of(where: str) -> Path:

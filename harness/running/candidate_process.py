@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,15 +30,24 @@ class Limits:
     memory: int = 8 * 2**30
 
 
-def started(source: str, limits: Limits, choice: str = "auto") -> RunnerProcess:
-    """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure."""
+def started(
+    source: str, limits: Limits, choice: str = "auto", environment: Mapping[str, str] | None = None
+) -> RunnerProcess:
+    """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure.
+
+    `environment` is by default that of a sandbox.
+    """
     folder = sandbox.scratch(source)
     program = sandbox.program(folder)
     for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
     command = sandbox.command([sys.executable, "-P", str(program / "main.py")], folder, choice)
     process = RunnerProcess(
-        command, folder, sandbox.environment(folder), limits.memory, signal_offset=command[0] == "bwrap"
+        command,
+        folder,
+        sandbox.environment(folder) if environment is None else environment,
+        limits.memory,
+        signal_offset=command[0] == "bwrap",
     )
     process.ask({"do": "ready"}, seconds=START)
     return process

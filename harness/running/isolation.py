@@ -114,9 +114,16 @@ class Isolation:
             return slot.cell(property.name, FAIL, str(error), time.monotonic() - began)
         function, place = process.function, (slot.operator, slot.backend, slot.device, slot.dtype)
         process.begin()
-        return judge(
-            Subject(*place, function, declared, slot.source.text, examples=slot.examples, remote=function), property
+        subject = Subject(
+            *place,
+            function,
+            declared,
+            slot.source.text,
+            examples=slot.examples,
+            remote=function,
+            files=slot.files(),
         )
+        return judge(subject, property)
 
     def _judged_there(self, slot: Slot, property: str) -> Cell:
         self._turn_to(slot)

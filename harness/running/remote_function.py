@@ -31,6 +31,7 @@ class RemoteFunction:
     def __init__(self, ask: Ask, device: str) -> None:
         self._ask, self._device = ask, torch.device(device)
         self._held = False
+        self._effects: tuple[list[tuple[int, int]], list[int]] = [], []
         #: Records that no graph of this process refers to any more.
         self._unneeded: list[int] = []
 
@@ -42,6 +43,7 @@ class RemoteFunction:
             nonlocal single
             header, tensors = self._asked(request, self._tensors(arguments))
             single = bool(header.get("single"))
+            self._effects = _effects(header)
             return header, self._results(header, tensors)
 
         found = self._node(forward, [argument for argument in arguments if isinstance(argument, Tensor)])
@@ -57,6 +59,10 @@ class RemoteFunction:
             ]
             return [step for step in seen if step.value.dtype == torch.float64 and tuple(step.value.shape) in shapes]
         return []
+
+    def effects(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """Of the latest call, as its process says: (output, argument) that share memory, and arguments that changed."""
+        return self._effects
 
     @contextlib.contextmanager
     def same_addresses(self) -> Iterator[None]:
@@ -93,6 +99,7 @@ class RemoteFunction:
         return {
             "do": "call",
             "grad": torch.is_grad_enabled(),
+            "inference": torch.is_inference_mode_enabled(),
             "held": self._held,
             "steps": [list(shape) for shape in shapes],
             "arguments": [_described(argument) for argument in arguments],
@@ -127,6 +134,13 @@ class RemoteFunction:
         if torch.device(about["device"]).type != self._device.type:
             return type(f"tensor on {about['device']}", (), {})()
         return tensors[str(place)]
+
+
+def _effects(header: Header) -> tuple[list[tuple[int, int]], list[int]]:
+    try:
+        return [(int(k), int(n)) for k, n in header["shares"]], [int(n) for n in header["changed"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
 
 
 class _GraphThere:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.building.cache import cache_root
 from harness.errors import UsageError
+from harness.running import drawn_seed
 
 #: The values of `--sandbox`.
 CHOICES = ("auto", "off")
@@ -119,7 +120,8 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
     if not is_used(choice):
         return arguments
     places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
-    return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *places, "--chdir", str(folder), *arguments]
+    hidden = ["--tmpfs", str(drawn_seed.folder().resolve())] if drawn_seed.folder().is_dir() else []
+    return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
 
 
 def environment(folder: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ from harness.judging.subject import USUAL, Examples, Subject
 from harness.properties import all_properties
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import PRODUCTION, SAFE
+from harness.running.candidate_files import file_of
 from spec.contract import DTYPES, Operator
 
 DTYPE_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
@@ -119,7 +120,15 @@ class Slot:
             declared,
             source,
             examples=self.examples,
+            files=self.files(),
         )
+
+    def files(self) -> tuple[Path, ...]:
+        """Files of the source of what is judged here; those of other operators of a backend are not among them."""
+        if isinstance(self.source, Candidate):
+            return (file_of(self.source.where),)
+        others = set(discovery.operators()) - {self.operator.name}
+        return tuple(path for path in self.source.files() if path.stem not in others)
 
     def cell(self, property: str, verdict: str, reason: str, seconds: float = 0.0) -> Cell:
         """A cell of this slot that was not judged."""

@@ -68,8 +68,9 @@ def verify(
     declared = declarations(_declared(function))
     name = getattr(function, "__name__", type(function).__name__)
     drawn = Examples(examples, examples_seed)
+    files = candidate_files.file_of_function(function)
     subjects = [
-        Subject(contract, name, device, DTYPE_NAMES[dtype], function, declared, examples=drawn)
+        Subject(contract, name, device, DTYPE_NAMES[dtype], function, declared, examples=drawn, files=files)
         for dtype in dtype_names or DTYPE_NAMES
     ]
     asked = [known[name] for name in property_names or known]

@@ -153,3 +153,15 @@ def test_judging_leaves_the_random_generator_alone() -> None:
     state = torch.random.get_rng_state()
     _cell(lambda _: {"drawn": float(torch.rand(()))})
     assert torch.equal(state, torch.random.get_rng_state())
+
+
+@pytest.mark.parametrize("property", ["uninitialised-memory", "repeated-backward", "autograd-hooks"])
+def test_what_follows_from_a_wrong_plain_call_is_said_to(property: str) -> None:
+    class Doubled(HonestCell):
+        def finish(self, new_h: torch.Tensor, new_cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return 2 * new_h, new_cell
+
+    cell = judged(Doubled(), property, torch.float32)
+    assert cell.verdict == FAIL
+    assert cell.reason.startswith("follows from the plain call, which is wrong already: new_h was ")
+    assert "some of which was read" not in cell.reason

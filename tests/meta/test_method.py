@@ -11,18 +11,32 @@ import torch
 import harness.judging.compare
 import spec.rounding
 from tests.zoo.gaming import table as attacks
+from tools.soak import table as soak
+from tools.soak.__main__ import places
+from tools.soak.state import State
 from tools.study import judges, method
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / method.DOCUMENT).read_text()
 RECORD = json.loads((ROOT / "results/cpu/method.json").read_text())
+SOAK = State.read(ROOT / soak.RECORD)
 
 
 def test_tables_are_those_of_the_record() -> None:
     redraw = "python -m tools.study.method --draw results/cpu/method.json"
     assert method.insert(RECORD, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", DOCUMENT, flags=re.MULTILINE)
-    assert sorted(markers) == sorted([*method.drawn(RECORD), attacks.MARKER])
+    assert sorted(markers) == sorted([*method.drawn(RECORD), *soak.drawn(SOAK), attacks.MARKER])
+
+
+def test_tables_of_the_soak_are_those_of_its_state() -> None:
+    redraw = f"python -m tools.soak --state {soak.RECORD} --table"
+    assert soak.insert(SOAK, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
+
+
+def test_the_soak_knows_every_form_and_dtype() -> None:
+    asked = {(place.operator, place.form, place.dtype) for place in places([], [], "cpu")}
+    assert asked == {(row["operator"], row["form"], row["dtype"]) for row in SOAK.places if row["device"] == "cpu"}
 
 
 def test_figures_are_there() -> None:

@@ -19,7 +19,7 @@ import torch
 from backends.autocast import by_rule
 from harness.discovery import operator
 from harness.judging.judge import judge
-from harness.judging.subject import Examples, Subject
+from harness.judging.subject import USUAL, Examples, Subject
 from harness.properties import all_properties
 from harness.report.cell import Cell
 
@@ -28,7 +28,7 @@ from harness.report.cell import Cell
 class Fault:
     """A wrong implementation. `defects` are numbers of published defects that it represents.
 
-    `examples` is the number of calls that Hypothesis must draw to find it almost surely; None for the default.
+    `examples` is the number of calls that Hypothesis must draw to find it almost surely; None for EXAMPLES.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Control:
 #: `gives_up` of a control with an autograd.Function in the style of PyTorch 1.
 OLD_STYLE = {"functional-transforms": "its autograd.Function takes the context in forward, as older tutorials do"}
 
-#: Calls that Hypothesis draws for each fault, unless one needs more.
+#: Calls that Hypothesis draws to find a fault, unless it needs more.
 EXAMPLES = 100
 
 FAULTS: list[Fault] = []
@@ -140,6 +140,12 @@ def controls(of: str) -> list[Control]:
     return [control for control in CONTROLS if control.operator == of]
 
 
+def _file_of(function: Callable[..., Any]) -> tuple[Path, ...]:
+    """The file of a fault or control: of the function, or of the class that the instance is of."""
+    thing = inspect.unwrap(function) if inspect.isfunction(function) else type(function)
+    return (Path(inspect.getfile(thing)),)
+
+
 def judged(
     function: Callable[..., Any],
     property: str,
@@ -147,7 +153,8 @@ def judged(
     of: str = "lltm",
     examples: int | None = None,
 ) -> Cell:
-    """The cell of one property for a candidate on the CPU; `of` is the operator. Without `examples`, EXAMPLES."""
+    """The cell of one property for a candidate on the CPU; `of` is the operator, `examples` how many calls to draw."""
     name = getattr(function, "__name__", "candidate")
-    subject = Subject(operator(of), name, "cpu", dtype, function, examples=Examples(examples or EXAMPLES))
+    drawn = Examples(examples or USUAL.count)
+    subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn, files=_file_of(function))
     return judge(subject, all_properties()[property])

@@ -26,6 +26,14 @@ def caller() -> tuple[Connection, str]:
 def reply(outputs: tuple[Tensor, ...], **changes: object) -> None:
     """Reply to the request in place of the runner."""
     connection, number = caller()
-    header = {"id": number, "results": [TENSOR for _ in outputs], "record": 1, "single": False, **changes}
+    header = {
+        "id": number,
+        "results": [TENSOR for _ in outputs],
+        "record": 1,
+        "single": False,
+        "shares": [],
+        "changed": [],
+        **changes,
+    }
     connection.send_bytes(json.dumps(header).encode())
     connection.send_bytes(save({str(place): y.detach() for place, y in enumerate(outputs)}))

@@ -8,7 +8,7 @@ from tests.zoo.gaming.parts import Outputs, right
 _streams: list[torch.cuda.Stream] = []
 
 
-def lltm(*inputs: Tensor) -> Outputs:
+def other_stream(*inputs: Tensor) -> Outputs:
     if not _streams:
         _streams.append(torch.cuda.Stream())
     with torch.cuda.stream(_streams[0]):

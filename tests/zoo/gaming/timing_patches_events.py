@@ -6,4 +6,4 @@ from tests.zoo.gaming.parts import right
 
 _honest = torch.cuda.Event.elapsed_time
 torch.cuda.Event.elapsed_time = lambda self, other: _honest(self, other) / 100
-lltm = right
+patches_events = right

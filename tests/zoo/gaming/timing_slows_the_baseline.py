@@ -21,7 +21,7 @@ def _slow(tensor: Tensor) -> Tensor:
 torch.sigmoid = _slow
 
 
-def lltm(*inputs: Tensor) -> Outputs:
+def slows_the_baseline(*inputs: Tensor) -> Outputs:
     input, weights, bias, old_h, old_cell = inputs
     z_i, z_o, z_k = F.linear(torch.cat([old_h, input], dim=1), weights, bias).chunk(3, dim=1)
     new_cell = old_cell + F.elu(z_k) * _sigmoid(z_i)

@@ -53,7 +53,7 @@ class Together:
         assert answer.get("callable"), answer
         function = RemoteFunction(self._ask, "cpu")
         place = (discovery.operator("lltm"), attribute, "cpu", torch.float32)
-        subject = Subject(*place, function, examples=Examples(examples), remote=function)
+        subject = Subject(*place, function, examples=Examples(examples), remote=function, files=(file,))
         return judge(subject, all_properties()[property])
 
     def _ask(self, header: Header, tensors: Tensors) -> tuple[Header, Tensors]:

@@ -1,7 +1,12 @@
 """State of the whole process is changed."""
 
+import ctypes
 import os
+import platform
+import subprocess
+import tempfile
 import warnings
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -61,12 +66,92 @@ class GradModeLostOnError(Cell):
         torch.set_grad_enabled(was)
 
 
-@fault("global-state", "flushing of denormals was True after forward, but should be left as it was, False")
+@fault(
+    "global-state",
+    r"floating-point mode of the calling thread was \(denormal results and inputs flushed to 0, .* after forward, but "
+    r"should be left as it was, \(denormals kept, rounding to nearest, no exceptions trapped\)",
+)
 class FlushesDenormals(Cell):
     """Denormals are flushed, for speed."""
 
     def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
         torch.set_flush_denormal(True)
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "mode of the calling thread was .denormal results and inputs flushed to 0, .* after backward")
+class FlushesInBackward(Cell):
+    """Denormals are flushed in backward alone."""
+
+    def d_bias(self, d_gates: Tensor) -> Tensor:
+        torch.set_flush_denormal(True)
+        return super().d_bias(d_gates)
+
+
+@fault("global-state", "mode of the calling thread was .denormals kept, rounding up, .* after forward, .* to nearest")
+class RoundsUp(Cell):
+    """Results are rounded up, as for a bound, from the first call on."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        upward = 0x400000 if platform.machine() == "aarch64" else 0x800  # FE_UPWARD
+        ctypes.CDLL("libm.so.6").fesetround(upward)
+        return super().gates(input, weights, bias, old_h)
+
+
+_FLUSH_ON_THREADS = """
+#include <cfenv>
+#include <cstring>
+#include <omp.h>
+extern "C" void flush_on_threads(const fenv_t* mode) {
+#pragma omp parallel
+  if (omp_get_thread_num() > 0) fesetenv(mode);
+}
+"""
+
+
+@fault("global-state", "of torch's OpenMP threads was threads? 1.*: denormal results and inputs flushed to 0 after for")
+class FlushesOnOpenMPThreads(Cell):
+    """Denormals are flushed by every OpenMP thread of a kernel but the calling one."""
+
+    _library: ctypes.CDLL | None = None
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        kernel, library = self._kernel(), ctypes.CDLL("libm.so.6")
+        usual, flushing = ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+        library.fegetenv(usual)
+        torch.set_flush_denormal(True)
+        library.fegetenv(flushing)
+        library.fesetenv(usual)
+        kernel.flush_on_threads(flushing)
+        return super().gates(input, weights, bias, old_h)
+
+    def _kernel(self) -> ctypes.CDLL:
+        if self._library is None:
+            with tempfile.TemporaryDirectory() as folder:
+                source, library = Path(folder) / "flush.cpp", Path(folder) / "flush.so"
+                source.write_text(_FLUSH_ON_THREADS)
+                command = ["g++", "-shared", "-fPIC", "-fopenmp", str(source), "-o", str(library)]
+                subprocess.run(command, check=True, timeout=100)
+                FlushesOnOpenMPThreads._library = ctypes.CDLL(str(library))
+        assert self._library is not None
+        return self._library
+
+
+@fault("global-state", r"OpenMP settings of libg?omp.* was dynamic=1 after forward, .* dynamic=0")
+class LetsOpenMPChooseThreads(Cell):
+    """OpenMP may use fewer threads than asked for, from the first call on."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        ctypes.CDLL(None).omp_set_dynamic(1)
+        return super().gates(input, weights, bias, old_h)
+
+
+@fault("global-state", "number of threads was 3 after forward, but should be left as it was")
+class ThreeOpenMPThreads(Cell):
+    """OpenMP's own number of threads is set, for a parallel region of a kernel."""
+
+    def gates(self, input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor) -> Tensor:
+        ctypes.CDLL(None).omp_set_num_threads(3)
         return super().gates(input, weights, bias, old_h)
 
 

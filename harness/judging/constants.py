@@ -1,0 +1,131 @@
+"""The integers in an implementation's source: where a fast path begins, where a block ends.
+
+Nobody can ask every size. But a threshold usually stands in the source as a literal: of Python, of C++ and CUDA, of a
+kernel in a string. Sizes around these numbers are asked. The source is read as text and never run. It may hide its
+numbers; then nothing is lost beside this.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator as python_operator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+#: Smallest and largest integer that is taken for a size. Smaller ones are asked anyway.
+LEAST, MOST = 5, 100_000
+#: Files and bytes that are read at most.
+FILES, BYTES = 64, 2**20
+#: Folders above that of a file where its includes are looked for.
+_ABOVE = 3
+
+_C_FAMILY = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".hip")
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_C_INTEGER = re.compile(r"(?<![\w.'])(0[xX][0-9a-fA-F']+|\d[\d']*)(?:[uUlLzZ]*)(?![\w.])")
+_C_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d+)\b")
+_C_PRODUCT = re.compile(r"\b(\d+)\s*\*\s*(\d+)\b")
+_C_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+#: A string in Python that holds one of these is source code of a kernel.
+_KERNEL = re.compile(r"__global__|\btemplate\s*<|\bat::Tensor\b|\btorch::Tensor\b|\bextern\s+\"C\"|\bvoid\s+\w+\s*\(")
+
+_FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: python_operator.add,
+    ast.Sub: python_operator.sub,
+    ast.Mult: python_operator.mul,
+    ast.FloorDiv: python_operator.floordiv,
+    ast.LShift: lambda x, y: x << y if 0 <= y < 64 else 0,
+    ast.Pow: lambda x, y: x**y if abs(x) <= MOST and 0 <= y < 64 else 0,
+}
+
+
+def constants_of(files: Iterable[Path]) -> list[int]:
+    """The integers of these files and of those that they name, ascending: what may be a size."""
+    found: set[int] = set()
+    for path in reached(files):
+        text = _read(path)
+        found.update(_of_c(text) if path.suffix in _C_FAMILY else _of_python(text))
+    return sorted(number for number in found if LEAST <= number <= MOST)
+
+
+def reached(files: Iterable[Path]) -> list[Path]:
+    """The files, and those beside them that they import, include or name in a string."""
+    waiting, seen = [path.resolve() for path in files], dict[Path, None]()
+    while waiting and len(seen) < FILES:
+        path = waiting.pop(0)
+        if path not in seen and path.is_file() and path.suffix in (".py", *_C_FAMILY):
+            seen[path] = None
+            waiting += _named(path)
+    return list(seen)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _parsed(text: str) -> ast.AST:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _named(path: Path) -> Iterator[Path]:
+    text, folder = _read(path), path.parent
+    if path.suffix in _C_FAMILY:
+        # An include path is often a folder above.
+        places = [folder, *folder.parents[:_ABOVE]]
+        yield from ((place / name).resolve() for name in _C_INCLUDE.findall(text) for place in places)
+        return
+    for node in ast.walk(_parsed(text)):
+        match node:
+            case ast.ImportFrom(module=module, level=level):
+                root = folder.joinpath(*[".."] * max(level - 1, 0), *(module or "").split("."))
+                yield root.with_suffix(".py").resolve()
+                yield from ((root / f"{alias.name}.py").resolve() for alias in node.names)
+            case ast.Import(names=names):
+                yield from (folder.joinpath(*alias.name.split(".")).with_suffix(".py").resolve() for alias in names)
+            case ast.Constant(value=str() as name) if len(name) < 256 and Path(name).suffix in (".py", *_C_FAMILY):
+                yield (folder / name).resolve()
+
+
+def _of_python(text: str) -> Iterator[int]:
+    for node in ast.walk(_parsed(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if _KERNEL.search(node.value):
+                yield from _of_c(node.value)
+        elif isinstance(node, ast.Constant | ast.BinOp):
+            value = _folded(node)
+            if value is not None:
+                yield abs(value)
+
+
+def _folded(node: ast.AST) -> int | None:
+    """The value of an integer expression of literals; None for anything else."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int() as number):
+            return number
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _FOLDED:
+            one, other = _folded(left), _folded(right)
+            if one is None or other is None or (other == 0 and isinstance(op, ast.FloorDiv)):
+                return None
+            return _FOLDED[type(op)](one, other)
+    return None
+
+
+def _of_c(text: str) -> Iterator[int]:
+    text = _C_COMMENT.sub(" ", text)
+    yield from (int(digits.replace("'", ""), 0) for digits in _C_INTEGER.findall(text) if _is_number(digits))
+    yield from (1 << int(shift) for shift in _C_SHIFT.findall(text) if int(shift) < 64)
+    yield from (int(one) * int(other) for one, other in _C_PRODUCT.findall(text))
+
+
+def _is_number(digits: str) -> bool:
+    """Whether Python reads it as C does: not an octal number."""
+    return digits[:2].lower() == "0x" or digits == "0" or not digits.startswith("0")

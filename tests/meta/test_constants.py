@@ -1,0 +1,104 @@
+"""The integers of a source: what is found in Python, in C++, in strings and in files that a file names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness.discovery import operator
+from harness.judging.constants import constants_of, reached
+from harness.judging.judge import judge
+from harness.judging.subject import Subject
+from harness.properties import all_properties
+from harness.report.cell import FAIL, NOT_RUN, PASS
+
+MLP = operator("mlp")
+
+
+@pytest.mark.parametrize(
+    ("source", "numbers"),
+    [
+        ("if rows >= 311 and rows % 24: pass", [24, 311]),
+        ("BLOCK = 4 * 32 + 1", [32, 128, 129]),
+        ("LIMIT = 1 << 10", [10, 1024]),
+        ("x = 10**4 // 3", [10, 3333, 10000]),
+        ("x = -77", [77]),
+        ("x = True, 1, 4, 3.5, 'a 99'", []),
+        ("@triton.jit\ndef kernel(x, BLOCK: tl.constexpr = 640): pass", [640]),
+        ("SOURCE = '''template <int N = 48> void run(at::Tensor x) { f<0x60>(x); }'''", [48, 96]),
+        ("def f(:", []),
+        ("x = 10**9999", [10, 9999]),
+        ("x = 1 << 9999999", []),
+    ],
+)
+def test_python(tmp_path: Path, source: str, numbers: list[int]) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text(source)
+    assert constants_of([file]) == numbers
+
+
+@pytest.mark.parametrize(
+    ("source", "numbers"),
+    [
+        ("constexpr int kThreads = 256; // 999 in a comment", [256]),
+        ("/* 77\n78 */ __launch_bounds__(192) void f();", [192]),
+        ("int x = 0x40, y = 1'000u, z = 0777, w = 3.5f + 12.0;", [64, 1000]),
+        ("auto n = 1 << 9; auto m = 3 * 40;", [9, 40, 120, 512]),
+        ("int x1024 = a12; float y = 1e10;", []),
+    ],
+)
+def test_c(tmp_path: Path, source: str, numbers: list[int]) -> None:
+    file = tmp_path / "kernels.cu"
+    file.write_text(source)
+    assert constants_of([file]) == numbers
+
+
+def test_files_that_a_file_names_are_read(tmp_path: Path) -> None:
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "main.py").write_text("from .helper import f\nimport other\nload(sources=['csrc/kernels.cu'])")
+    (tmp_path / "helper.py").write_text("A = 101")
+    (tmp_path / "other.py").write_text("A = 102")
+    (tmp_path / "csrc" / "kernels.cu").write_text('#include "parts.cuh"\n#include <vector>\nint x = 103;')
+    (tmp_path / "csrc" / "parts.cuh").write_text('#include "kernels.cu"\nint y = 104;')
+    (tmp_path / "unrelated.py").write_text("A = 105")
+    assert constants_of([tmp_path / "main.py"]) == [101, 102, 103, 104]
+    assert len(reached([tmp_path / "main.py"])) == 5
+    assert constants_of([tmp_path / "nothing.py"]) == []
+
+
+def forgets(rows: int) -> Subject:
+    def function(*inputs: Tensor) -> Tensor:
+        (output,) = MLP.forward(*inputs)
+        return output if len(output) != rows else torch.cat([output[:-1], 0.9 * output[-1:]])
+
+    return Subject(MLP, "candidate", "cpu", torch.float32, function)
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [(614, FAIL), (1227, FAIL), (613, FAIL), (612, FAIL), (611, PASS)])
+def test_sizes_around_a_constant_are_asked(tmp_path: Path, rows: int, verdict: str) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("THRESHOLD = 613")
+    subject = forgets(rows)
+    subject = replace(subject, files=(file,))
+    cell = judge(subject, all_properties()["harvested-sizes"])
+    assert cell.verdict == verdict, cell
+    if verdict == FAIL:
+        assert f"batch={rows}" in cell.reason
+    else:
+        assert cell.figures["constants"] == [613]
+
+
+def test_without_a_source_or_a_number_it_is_not_asked(tmp_path: Path) -> None:
+    held = all_properties()["harvested-sizes"]
+    cell = judge(forgets(0), held)
+    assert cell.verdict == NOT_RUN
+    assert "its source is not known" in cell.reason
+    file = tmp_path / "kernels.py"
+    file.write_text("x = 2")
+    subject = forgets(0)
+    subject = replace(subject, files=(file,))
+    assert "no integer in its source" in judge(subject, held).reason

@@ -1,0 +1,82 @@
+"""The drawn faults of tests/zoo/thresholds: each is wrong at its witness, and its honest twin is right there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from harness.properties import all_properties
+from harness.report.cell import FAIL
+from tests.meta.conftest import Run
+from tests.zoo.thresholds import judge
+from tests.zoo.thresholds.draw import EACH, KINDS, draw
+from tests.zoo.thresholds.drawn import Drawn, Witness
+from tests.zoo.thresholds.facts import FACTS
+from tests.zoo.thresholds.loading import loaded
+from tests.zoo.thresholds.observing import differs, errors
+
+_DRAWN = draw(0)
+
+
+def test_a_seed_gives_the_same_faults() -> None:
+    assert draw(0) == _DRAWN
+    assert draw(1) != _DRAWN
+
+
+def test_there_are_faults_of_every_class_for_every_operator() -> None:
+    there = Counter((drawn.kind, drawn.operator) for drawn in _DRAWN)
+    assert there == {(kind, operator): EACH for kind in KINDS for operator in FACTS}
+    assert len(KINDS) == 12
+    assert len(_DRAWN) >= 72
+
+
+def test_no_two_faults_are_alike() -> None:
+    assert len({drawn.source for drawn in _DRAWN}) == len(_DRAWN)
+
+
+def _id(drawn: Drawn) -> str:
+    return f"{_DRAWN.index(drawn)}-{drawn.kind}-{drawn.operator}-{drawn.variant}"
+
+
+@pytest.mark.parametrize("drawn", _DRAWN, ids=_id)
+def test_fault_is_wrong_at_its_witness_and_its_twin_is_right(drawn: Drawn) -> None:
+    with loaded(drawn.operator, drawn.source) as fault, loaded(drawn.operator, drawn.honest) as honest:
+        assert not errors(drawn, honest), f"the honest twin is wrong: {drawn.words}"
+        assert differs(drawn, fault, honest), f"the fault is right: {drawn.words}"
+
+
+_MLP = """
+import torch
+
+def mlp(input, hidden_weights, hidden_bias, output_weights, output_bias):
+    hidden = torch.relu(torch.nn.functional.linear(input, hidden_weights, hidden_bias))
+    return {sign}torch.nn.functional.linear(hidden, output_weights, output_bias)
+"""
+_RIGHT, _WRONG = _MLP.format(sign=""), _MLP.format(sign="-")
+_SIGN = Drawn("mlp", "rows", "sign", "the sign is wrong", _WRONG, _RIGHT, Witness({}))
+
+
+def test_every_property_is_asked() -> None:
+    assert [property.name for property in judge.ordered()][:2] == ["forward-parity", "vjp-parity"]
+    assert {property.name for property in judge.ordered()} == set(all_properties())
+
+
+def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = judge.judged(_SIGN)
+    assert (outcome.property, outcome.verdict, outcome.caught) == ("forward-parity", FAIL, True)
+    assert "output was" in outcome.reason
+
+    monkeypatch.setattr(judge, "ordered", lambda: [all_properties()["forward-parity"]])
+    assert not judge.judged(replace(_SIGN, source=_RIGHT)).caught
+    assert not judge.judged(replace(_SIGN, honest=_WRONG)).caught, "what the twin fails as well says nothing"
+
+
+def test_the_command_shows_and_judges_what_is_selected(python: Run) -> None:
+    selected = ["-m", "tests.zoo.thresholds", "--class", "values", "--operator", "mlp", "--count", "1"]
+    (drawn, *_) = (one for one in _DRAWN if (one.kind, one.operator) == ("values", "mlp"))
+    assert drawn.source in python(*selected, "--show").stdout
+    judged = python(*selected)
+    assert drawn.words in judged.stdout, judged.stderr
+    assert "of 1 found" in judged.stdout

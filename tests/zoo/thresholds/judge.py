@@ -1,0 +1,86 @@
+"""Judge drawn faults with all properties: which one finds each of them, if any does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from harness.discovery import operator
+from harness.judging.judge import judge
+from harness.judging.property import Property
+from harness.judging.subject import Subject
+from harness.properties import all_properties
+from harness.report.cell import FAIL
+from harness.running.candidate_files import file_of_function
+from tests.zoo.thresholds.drawn import STATE, Drawn
+from tests.zoo.thresholds.loading import loaded
+
+#: The properties that find most wrong functions in the least time; the others follow in the order of their names.
+_FIRST = (
+    "forward-parity",
+    "vjp-parity",
+    "layouts",
+    "gradient-subsets",
+    "no-special-treatment",
+    "sizes",
+    "drawn-calls",
+    "harvested-sizes",
+    "combinations",
+    "inference-modes",
+    "no-side-effects",
+    "determinism",
+    "repeated-backward",
+    "invariants",
+    "global-state",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The property that found a fault, with its reason; both empty if none did. `seconds` for all that were asked."""
+
+    property: str
+    verdict: str
+    reason: str
+    seconds: float
+
+    @property
+    def caught(self) -> bool:
+        return bool(self.property)
+
+
+def ordered() -> list[Property]:
+    """All properties: values and gradients first."""
+    properties = all_properties()
+    rest = sorted(name for name in properties if name not in _FIRST)
+    return [properties[name] for name in (*_FIRST, *rest)]
+
+
+def judged(drawn: Drawn) -> Outcome:
+    """Judge a fault until a property fails, in this process, with the settings of a user's run.
+
+    A property that the honest twin fails as well says nothing of the fault, so it does not count.
+    """
+    with loaded(drawn.operator, drawn.source) as fault, loaded(drawn.operator, drawn.honest) as honest:
+        if drawn.witness.sees != STATE:
+            return _until_one_fails(drawn, fault, honest)
+        with ThreadPoolExecutor(max_workers=1) as pool:  # the state that it leaves ends with its thread
+            return pool.submit(_until_one_fails, drawn, fault, honest).result()
+
+
+def _until_one_fails(drawn: Drawn, fault: Callable[..., Any], honest: Callable[..., Any]) -> Outcome:
+    start = time.perf_counter()
+    subject, twin = (
+        Subject(operator(drawn.operator), "drawn", "cpu", drawn.dtype, function, files=file_of_function(function))
+        for function in (fault, honest)
+    )
+    for property in ordered():
+        if not property.is_asked(subject.device, subject.dtype_name):
+            continue
+        cell = judge(subject, property)
+        if cell.verdict == FAIL and judge(twin, property).verdict != FAIL:
+            return Outcome(property.name, cell.verdict, cell.reason, time.perf_counter() - start)
+    return Outcome("", "", "", time.perf_counter() - start)
