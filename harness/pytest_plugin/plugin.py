@@ -243,7 +243,10 @@ def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, .
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shards and those that an earlier run has judged; put the others in order."""
+    """Deselect the tests of other shards and those that an earlier run has judged; put the others in order.
+
+    Implementations with processes of their own take turns: the cells of one are judged together.
+    """
     items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
@@ -263,7 +266,7 @@ def _implementation(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
     turns: dict[tuple[str, str], int] = {}
 
     def turn(item: pytest.Item) -> int:
-        slot = getattr(item, "callspec").params.get("slot") if hasattr(item, "callspec") else None
+        slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
         return turns.setdefault((slot.backend, slot.device), len(turns)) if isinstance(slot, Slot) else len(items)
 
     return lambda item: -1 if _place(item) < 0 else turn(item)
