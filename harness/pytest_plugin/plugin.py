@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -243,7 +243,10 @@ def _cells_of_broken(broken: dict[str, str], found: list[Slot]) -> tuple[Cell, .
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests of other shards and those that an earlier run has judged; put the others in order."""
+    """Deselect the tests of other shards and those that an earlier run has judged; put the others in order.
+
+    Implementations with processes of their own take turns: the cells of one are judged together.
+    """
     items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
     kept = [item for item in items if part.holds(item.name) and item.name not in done]
@@ -251,6 +254,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
     items.sort(key=_place)
+    if _ISOLATION in config.stash:
+        items.sort(key=_implementation(items))
+
+
+def _implementation(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
+    """The turn of an item's implementation. To turn to another starts processes that import torch, which takes seconds.
+
+    What takes most of a GPU's memory stays first.
+    """
+    turns: dict[tuple[str, str], int] = {}
+
+    def turn(item: pytest.Item) -> int:
+        slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
+        return turns.setdefault((slot.backend, slot.device), len(turns)) if isinstance(slot, Slot) else len(items)
+
+    return lambda item: -1 if _place(item) < 0 else turn(item)
 
 
 def _place(item: pytest.Item) -> int:

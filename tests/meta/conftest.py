@@ -73,7 +73,7 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 #: Fixtures of a module that take 10 to 50 s to make: their tests go to one worker, or each worker would make its own.
-_DEAR = frozenset({"judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
+_DEAR = frozenset({"accidents", "built", "judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook, before the hooks of a conftest

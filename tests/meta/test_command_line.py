@@ -39,9 +39,10 @@ def _candidates(*names: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def judged(conformance: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
-    """All candidates in one run: the report and what was printed."""
+    """All candidates in one run and one process: the report and what was printed."""
     path = tmp_path_factory.mktemp("judged") / "deep" / "report.json"
-    run = conformance(PROPERTIES, "--dtype=float32", f"--report={path}", *_candidates("right", *WRONG))
+    chosen = ["--dtype=float32", "--isolate=off", f"--report={path}", *_candidates("right", *WRONG)]
+    run = conformance(PROPERTIES, *chosen)
     assert run.returncode == 1, run.stdout + run.stderr
     return Report.read(path), run.stdout
 
@@ -76,11 +77,26 @@ def test_the_report_has_every_cell(judged: tuple[Report, str]) -> None:
     assert "Traceback" not in printed
 
 
+def test_cells_are_those_of_the_processes_of_candidates(
+    conformance: Run, judged: tuple[Report, str], tmp_path: Path
+) -> None:
+    """By default a candidate has two processes of its own."""
+    path, names = tmp_path / "report.json", ("no_cell_cotangent", "changes_old_cell")
+    run = conformance(PROPERTIES, "--dtype=float32", f"--report={path}", *_candidates(*names))
+    assert run.returncode == 1, run.stdout + run.stderr
+
+    def told(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
+        return {(c.backend, c.property): (c.verdict, c.reason) for c in report.cells if c.backend in names}
+
+    assert told(Report.read(path)) == told(judged[0])
+
+
 def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> None:
     found = []
     for number, workers in enumerate(([], ["-n", "2", "--dist", "loadgroup"])):
         report = tmp_path / f"{number}.json"
-        chosen = ["--dtype=float32", "--dtype=float64", f"--report={report}", *_candidates("right", "bias_of_one_row")]
+        chosen = ["--dtype=float32", "--dtype=float64", "--isolate=off", f"--report={report}"]
+        chosen += _candidates("right", "bias_of_one_row")
         assert conformance("vjp_parity gradcheck", *chosen, *workers).returncode == 1
         cells = Report.read(report).cells
         found.append([{**vars(cell), "seconds": 0} for cell in cells])
@@ -122,13 +138,13 @@ def test_the_time_limit_of_a_cell_is_the_only_one(conformance: Run, tmp_path: Pa
     """The ini file gives pytest a limit of its own, for cells that are not isolated."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"
     file.write_text("import time\ndef slow(*inputs): time.sleep(600)\n")
-    chosen = ["--dtype=float32", f"--report={report}", f"--candidate=lltm={file}:slow", "--time-limit=6"]
-    conformance("forward_parity", *chosen, "-o", "timeout=2")
+    chosen = ["--dtype=float32", f"--report={report}", f"--candidate=lltm={file}:slow", "--time-limit=3"]
+    conformance("forward_parity", *chosen, "-o", "timeout=1")
     (cell,) = Report.read(report).cells
     assert cell.verdict == FAIL
     assert "process was still running after" in cell.reason
     # A limit that the user asks for holds. The next cell gets its own answer, and the report says that it is partial.
-    chosen[-1] = "--time-limit=8"
+    chosen[-1] = "--time-limit=60"
     conformance("forward_parity layouts", *chosen, "--timeout=2")
     found = Report.read(report)
     assert {cell.verdict for cell in found.cells} == {"no-evidence"}
@@ -181,29 +197,51 @@ _AT_IMPORT = {
 }
 
 
+@pytest.fixture(scope="module")
+def accidents(conformance: Run, tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
+    """One run of a right candidate beside all that do not import."""
+    folder = tmp_path_factory.mktemp("accidents")
+    for name, (source, _) in _AT_IMPORT.items():
+        (folder / f"{name}.py").write_text(f"{source}\ndef {name.replace('-', '_')}(*inputs): ...\n")
+    options = [f"--candidate=lltm={folder}/{name}.py:{name.replace('-', '_')}" for name in _AT_IMPORT]
+    options += [*_candidates("right"), "--dtype=float32", "--time-limit=5", f"--report={folder}/report.json"]
+    run = conformance("forward_parity", *options)
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout + run.stderr
+    return Report.read(folder / "report.json"), run.stdout
+
+
 @pytest.mark.parametrize("accident", _AT_IMPORT)
-def test_what_a_candidate_does_at_import_is_one_cell(conformance: Run, tmp_path: Path, accident: str) -> None:
+def test_what_a_candidate_does_at_import_is_one_cell(accidents: tuple[Report, str], accident: str) -> None:
     """The run ends with a complete report, and the exit code is not 0."""
-    source, says = _AT_IMPORT[accident]
+    says = _AT_IMPORT[accident][1]
+    report, printed = accidents
+    (cell,) = (cell for cell in report.cells if cell.backend == accident.replace("-", "_"))
+    assert (cell.property, cell.verdict) == ("imports", FAIL)
+    assert says in cell.reason
+    assert says in printed
+
+
+def test_accidents_at_import_cost_the_others_nothing(accidents: tuple[Report, str]) -> None:
+    report, _ = accidents
+    assert report.complete
+    assert len(report.cells) == len(_AT_IMPORT) + 1
+    assert [(cell.property, cell.verdict) for cell in report.cells if cell.backend == "right"] == [
+        ("forward-parity", PASS)
+    ]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+def test_a_run_of_one_candidate_that_crashes_at_import(conformance: Run, tmp_path: Path, workers: list[str]) -> None:
+    source, says = _AT_IMPORT["crash"]
     file, report = tmp_path / "k.py", tmp_path / "report.json"
     file.write_text(f"{source}\ndef f(*inputs): ...\n")
-    options = [f"--candidate=lltm={file}:f", "--time-limit=5", f"--report={report}"]
-    run = conformance("sizes", *options, *(["-n", "2"] if accident == "crash" else []))
+    run = conformance("sizes", f"--candidate=lltm={file}:f", f"--report={report}", *workers)
     assert run.returncode == pytest.ExitCode.TESTS_FAILED
     found = Report.read(report)
     assert found.complete
     (cell,) = found.cells
     assert (cell.property, cell.verdict) == ("imports", FAIL)
     assert says in cell.reason
-    assert says in run.stdout
-
-
-def test_a_candidate_that_does_not_import_costs_the_others_nothing(conformance: Run, tmp_path: Path) -> None:
-    file, report = tmp_path / "k.py", tmp_path / "report.json"
-    file.write_text("exit(0)")
-    chosen = ["--dtype=float32", f"--report={report}", f"--candidate=lltm={file}:f", *_candidates("right")]
-    assert conformance("forward_parity", *chosen).returncode == pytest.ExitCode.TESTS_FAILED
-    assert [(cell.backend, cell.verdict) for cell in Report.read(report).cells] == [("f", FAIL), ("right", PASS)]
 
 
 #: A shell may have started this process with SIGINT ignored, which children inherit.

@@ -346,9 +346,9 @@ def test_a_picture_of_hundreds_of_backends_is_left_out() -> None:
 def test_holes_are_counted_in_no_more_time_than_cells() -> None:
     """The time grew with the square of the number of operators: 8,000 of them took 20 s, and 100,000 would an hour."""
     cells = [cell(operator=f"op{number}") for number in range(20_000)]
-    began = time.monotonic()
+    began = time.process_time()  # what other processes do does not count
     assert facts.holes([*cells, cell(operator="op0", property="layouts", backend="other")]) == 2
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_pictures_are_the_same_for_the_same_report() -> None:

@@ -7,6 +7,7 @@ are right in either order.
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from itertools import groupby, permutations
@@ -16,7 +17,7 @@ import pytest
 from backends.base import CPU, CUDA_EMULATED, CompiledOperator
 from harness import discovery
 from harness.building import build
-from tests.meta.conftest import Run
+from harness.judging import fresh_process
 
 
 def _compiled() -> list[tuple[str, str, CompiledOperator]]:
@@ -57,30 +58,10 @@ def test_a_library_exports_nothing_of_its_own(device: str, implementation: Compi
     assert not [line for line in listing.splitlines() if own in line]
 
 
-_TOGETHER = """
-import torch
-from harness import discovery
-from spec.contract import Draw
-
-device, backend, names = {device!r}, {backend!r}, {names!r}
-functions = {{name: discovery.load_function(name, backend, device) for name in names}}
-for name in (*names, *names):
-    operator = discovery.operator(name)
-    draw = Draw(0)
-    inputs = [tensor.requires_grad_() for tensor in operator.ordinary(operator.case("small").sizes, draw).values()]
-    outputs = operator.bound(functions[name])(*inputs)
-    outputs = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
-    cotangents = tuple(draw.normal(tuple(y.shape)) for y in outputs)
-    torch.testing.assert_close(tuple(outputs), operator.forward(*inputs))
-    for create_graph in (False, True):
-        gradients = torch.autograd.grad(outputs, inputs, cotangents, retain_graph=True, create_graph=create_graph)
-        torch.testing.assert_close(gradients, operator.vjp(tuple(inputs), cotangents))
-"""
-
-
 @pytest.mark.parametrize(
     ("backend", "device", "names"), ORDERS, ids=lambda x: "-".join(x) if isinstance(x, list) else x
 )
-def test_operators_share_a_process(backend: str, device: str, names: list[str], python: Run) -> None:
-    done = python("-c", _TOGETHER.format(device=device, backend=backend, names=names))
-    assert done.returncode == 0, done.stderr
+def test_operators_share_a_process(backend: str, device: str, names: list[str]) -> None:
+    """A fresh process that has loaded no library."""
+    question = json.dumps([backend, device, names])
+    assert fresh_process.asked("tests.meta.operators_together", "held", question, 60) == "right"

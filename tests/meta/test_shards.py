@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,12 +20,13 @@ from harness.errors import UsageError
 from harness.properties import all_properties
 from harness.pytest_plugin.names import of_cell as name_of
 from harness.pytest_plugin.names import parts, property_of
-from harness.pytest_plugin.plugin import _DONE, pytest_collection_modifyitems
+from harness.pytest_plugin.plugin import _DONE, _ISOLATION, pytest_collection_modifyitems
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERDICTS
 from harness.report.levels import LEVELS
 from harness.report.merge import merge
 from harness.report.report import Report
 from harness.report.shards import RunPlan, Shard, digest_of_files, sources
+from harness.running.selection import Selection, slots
 from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
 
@@ -68,7 +70,8 @@ class _Config:
     """The part of pytest's config that the hook uses."""
 
     def __init__(self, shard: str, done: frozenset[str] = frozenset()) -> None:
-        self._shard, self.stash, self.hook, self.deselected = shard, {_DONE: done}, self, []
+        self._shard, self.hook, self.deselected = shard, self, []
+        self.stash: dict[Any, Any] = {_DONE: done}
 
     def getoption(self, name: str) -> str:
         assert name == "shard"
@@ -81,6 +84,7 @@ class _Config:
 @dataclass(frozen=True)
 class _Item:
     name: str
+    callspec: Any = None
 
     def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
         return iter(())
@@ -110,6 +114,24 @@ def test_values_are_judged_first() -> None:
     assert found[:8] == ["forward-parity"] * 4 + ["vjp-parity"] * 4
     levels = [LEVELS.index(all_properties()[name].level) for name in found[8:]]
     assert levels == sorted(levels)
+
+
+def test_isolated_candidates_take_turns() -> None:
+    """Processes are started for each turn, so each candidate has one; within it, the order is as ever."""
+    candidates = ("lltm=tests/meta/wrong_cells.py:right", "lltm=tests/meta/wrong_cells.py:swapped_gates")
+    places = slots(Selection(candidates=candidates, devices=("cpu",), dtypes=("float32", "float64")))
+    tests = ("test_layouts", "test_vjp_parity", "test_forward_parity")
+    found = [(test, slot) for test in tests for slot in places]
+    items = [_Item(f"{test}[{slot.id}]", SimpleNamespace(params={"slot": slot})) for test, slot in found]
+    config = _Config("1/1")
+    config.stash[_ISOLATION] = None
+    pytest_collection_modifyitems(config, items)  # type: ignore[arg-type]
+    assert [item.name for item in items] == [
+        f"{test}[lltm-{name}-cpu-{dtype}]"
+        for name in ("right", "swapped_gates")
+        for test in reversed(tests)
+        for dtype in ("float32", "float64")
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

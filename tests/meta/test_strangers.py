@@ -8,15 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.properties import all_properties
+from harness.report.levels import SAFE, is_required
 from tests.meta.conftest import ROOT, environment
 
 STRANGERS = ROOT / "tests" / "meta" / "data" / "strangers"
+#: What the sentence is about.
+_ASKED = [f"--property={name}" for name, held in all_properties().items() if is_required(held.level, SAFE)]
 
 
 @pytest.mark.parametrize("candidate", ["lltm=plain.py:lltm", "lltm=pybind.py:lltm", "mlp=compiled.py:mlp"])
 def test_a_right_function_is_told_so(candidate: str, tmp_path: Path) -> None:
     operator, _, place = candidate.partition("=")
-    options = [f"--candidate={operator}={STRANGERS / place}", "--dtype=float32", "--device=cpu", "-n0"]
+    options = [f"--candidate={operator}={STRANGERS / place}", "--dtype=float32", "--device=cpu", "-n0", *_ASKED]
     run = subprocess.run(
         [sys.executable, "-m", "harness", "judge", *options, f"--report={tmp_path / 'report.json'}"],
         cwd=ROOT,

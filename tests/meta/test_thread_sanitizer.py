@@ -25,7 +25,10 @@ DRIVERS = {
 }
 
 
-def _built(driver: str, folder: Path, *flags: str) -> Path:
+@pytest.fixture(scope="module", params=DRIVERS)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A driver, and its program; with an argument, it plants a race."""
+    driver: str = request.param
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not on PATH")
@@ -34,37 +37,27 @@ def _built(driver: str, folder: Path, *flags: str) -> Path:
     includes = [f"-I{path}" for path in (source, NATIVE, SHARED_CUDA)]
     includes += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
     libraries = [f"-L{torch_lib}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{torch_lib}"] if with_torch else []
-    target = folder / "driver"
+    target = tmp_path_factory.mktemp("built") / "driver"
     emulated = [] if with_torch else ["-DCUDA_EMULATED"]
-    command = [
-        compiler,
-        "-std=c++20",
-        "-O1",
-        "-g",
-        "-fsanitize=thread",
-        "-DOPERATOR_NAMESPACE=threads",
-        *emulated,
-        *flags,
-    ]
+    command = [compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-DOPERATOR_NAMESPACE=threads", *emulated]
     command += [*includes, str(HERE / driver), "-o", str(target), *libraries]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    return target
+    return driver, target
 
 
-def _run(program: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(program)], capture_output=True, text=True, check=False, timeout=120)
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_no_race(driver: str, tmp_path: Path) -> None:
-    done = _run(_built(driver, tmp_path))
+def test_no_race(built: tuple[str, Path]) -> None:
+    done = _run(built[1])
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_a_planted_race_is_found(driver: str, tmp_path: Path) -> None:
-    done = _run(_built(driver, tmp_path, "-DPLANTED_OVERLAP"))
+def test_a_planted_race_is_found(built: tuple[str, Path]) -> None:
+    driver, program = built
+    done = _run(program, "overlap")
     assert done.returncode == FOUND, done.stderr
     assert "data race" in done.stderr
     assert DRIVERS[driver][2] in done.stderr

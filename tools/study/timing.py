@@ -29,6 +29,7 @@ REFERENCE = "python-autograd"
 WITHOUT = {
     "honest": REFERENCE,
     "patches_events": "plain",
+    "slows_the_baseline": "plain",
     "clock_patched": REFERENCE,
     "put_off": REFERENCE,
     "other_stream": "plain",

@@ -6,12 +6,12 @@ their block has ended. So no attack here tries that.
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from harness import discovery
-from harness.bench import blocks, measurement, rounds
+from harness.bench import blocks, foreign, measurement
 from harness.bench import record as record_file
 from harness.bench.blocks import Ring, asking
 from harness.bench.foreign import CandidateTimer
@@ -30,6 +30,7 @@ from harness.errors import Unavailable
 from harness.executing.timing import Header, Tensors, Timing, digest
 from harness.judging.subject import Subject
 from harness.measuring import ceilings
+from harness.running.candidate_process import CandidateProcess, Limits
 from harness.running.selection import Selection, slots
 from spec.contract import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, PHASES
 
@@ -37,13 +38,13 @@ GAMING = Path(__file__).parents[2] / "zoo" / "gaming"
 LLTM = discovery.operator("lltm")
 TUTORIAL = LLTM.case("tutorial")
 #: Candidates that are timed together in processes.
-TIMED = ("honest", "clock_patched", "put_off", "plain", "patches_events", "slows_the_baseline")
+TIMED = ("honest", "put_off", "patches_events", "slows_the_baseline")
 
 
 class Here:
     """The process of a candidate, in this process. Requests in `slow` take so many seconds more."""
 
-    def __init__(self, function: Callable[..., Any], slow: Mapping[str, float] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any] | None, slow: Mapping[str, float] | None = None) -> None:
         self.timing, self.function, self.slow = Timing(), function, slow or {}
         #: Added to the processor time of each request, and between two of them.
         self.busy = self.idle = 0.0
@@ -75,8 +76,10 @@ def _right(*inputs: Tensor) -> Any:
     return LLTM.forward(*inputs)
 
 
-def _timer(function: Callable[..., Any] | Here, phase: str = FORWARD, operator: Any = LLTM) -> CandidateTimer:
-    process = function if isinstance(function, Here) else Here(function)
+def _timer(
+    function: Callable[..., Any] | Here | CandidateProcess, phase: str = FORWARD, operator: Any = LLTM
+) -> CandidateTimer:
+    process = function if isinstance(function, Here | CandidateProcess) else Here(function)
     case = next(case for case in operator.cases if "benchmark" in case.tags)
     ring = Ring(operator, case, torch.float32, "cpu", 1)
     subject = Subject(operator, "it", "cpu", torch.float32, process.function)
@@ -247,6 +250,64 @@ def test_the_floor_is_the_best_of_the_rates() -> None:
     assert ceilings.floor([one, other], 10**6, 10**8) == 10**8 / 4
 
 
+def test_a_call_takes_what_its_block_takes_beyond_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that goes on by 10 ms in each request, and by 1 ms in each call."""
+    now = 0.0
+
+    def passes(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def function(*inputs: Tensor) -> Any:
+        passes(0.001)
+        return LLTM.forward(*inputs)
+
+    class Slow(Here):
+        def ask(self, header: Header, tensors: Tensors, *, seconds: float) -> tuple[Header, Tensors]:
+            passes(0.01)
+            return super().ask(header, tensors, seconds=seconds)
+
+    clock = SimpleNamespace(perf_counter=lambda: now, process_time=lambda: now)
+    for module in (blocks, foreign):
+        monkeypatch.setattr(module, "time", clock)
+    ring = Ring(LLTM, TUTORIAL, torch.float32, "cpu", 1)
+    candidate, nobody = Slow(function), Slow(None)
+    subject = Subject(LLTM, "it", "cpu", torch.float32, function)
+    timer = CandidateTimer(ring, FORWARD, subject, candidate, foreign._to(nobody), rounds=60)
+    timer.begin(0.01, 60)
+    assert timer.calls == 10
+    assert [timer.sample() for _ in range(3)] == pytest.approx([0.001] * 3)
+
+
+_WAITS = """
+import time
+from spec.lltm import forward
+sleep = time.sleep
+from tests.zoo.gaming import timing_clock_patched
+
+def waits(*inputs):
+    timing_clock_patched._patch()
+    sleep(0.005)
+    return forward(*inputs)
+"""
+
+
+def test_the_clock_of_its_process_is_of_no_use_to_a_candidate(tmp_path: Path) -> None:
+    """It waits, and replaces every clock that it can reach. A busy machine can only make a block longer."""
+    file = tmp_path / "waits.py"
+    file.write_text(_WAITS)
+    process = CandidateProcess(discovery.candidate(f"lltm={file}:waits"), "cpu", Limits())
+    try:
+        process.declared()
+        timer = _timer(process)
+        for _ in range(3):
+            timer.sample()
+    finally:
+        process.stop()
+    assert timer.trouble is None
+    assert min(timer._timed) >= timer.calls * 0.005
+
+
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
     """Candidates in processes of their own, beside a backend."""
@@ -257,7 +318,7 @@ def record() -> dict[str, Any]:
         dtypes=("float32",),
         candidates=tuple(f"lltm={GAMING / f'timing_{name}.py'}:{name}" for name in TIMED),
     )
-    settings = Settings(rounds=8, block_seconds=0.001, longest=60, threads=(1,), cases=("tutorial",), phases=(FORWARD,))
+    settings = Settings(rounds=4, block_seconds=0.001, longest=60, threads=(1,), cases=("tutorial",), phases=(FORWARD,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ceilings, "measure", lambda *_: {"flops_per_second": 1e20, "copies": [[1024, 1e20]]})
         made = measure(slots(chosen), settings, lambda text: None)
@@ -265,31 +326,9 @@ def record() -> dict[str, Any]:
     return made
 
 
-def _ratio(record: dict[str, Any], backend: str, other: str) -> dict[str, float]:
-    """The seconds of the other over those of the backend, round by round."""
-    rows = {row["backend"]: row["samples"] for row in record["rows"]}
-    return rounds.ratio(rows[other], rows[backend])
-
-
-def test_a_candidate_is_timed_as_the_same_code_of_a_backend(record: dict[str, Any]) -> None:
-    """Each has a process of its own. `slows_the_baseline`, beside them, slows neither."""
-    found = _ratio(record, "honest", "python-autograd")
-    if os.getloadavg()[0] > (os.cpu_count() or 1):
-        pytest.skip("other programs take the processors, and a request waits for them")
-    assert found["low"] <= 1.05
-    assert found["high"] >= 1 / 1.05
-
-
-@pytest.mark.parametrize("attack", ["patches_events", "slows_the_baseline"])
-def test_an_attack_is_timed_as_the_same_code_without_it(record: dict[str, Any], attack: str) -> None:
-    """It may lose; it gains nothing."""
-    assert _ratio(record, attack, "plain")["low"] <= 1.05
-
-
-def test_the_clock_of_its_process_is_of_no_use_to_a_candidate(record: dict[str, Any]) -> None:
-    """It makes ten calls for one."""
-    (row,) = (row for row in record["rows"] if row["backend"] == "clock_patched")
-    assert row["ratios"]["python-autograd"]["high"] < 0.5
+def test_what_is_right_has_times_beside_a_backend(record: dict[str, Any]) -> None:
+    """What the attacks gain is measured by `tools.study.timing`, where the machine is quiet."""
+    assert {row["backend"] for row in record["rows"]} == {*TIMED, "python-autograd"} - {"put_off"}
 
 
 def test_work_after_the_reply_is_suspect(record: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from tests.zoo.honest.lltm import Cell, Outputs
 from tests.zoo.registry import fault
 
 
-@fault("multiprocessing", "a forked child hung: it had not answered after 30 s, but should")
+@fault("multiprocessing", "a forked child hung: it had not answered after 3 s, but should")
 class WorkerThread(Cell):
     """A worker thread, started by the first call, computes the pre-activations; a forked child has no such thread."""
 
