@@ -17,6 +17,9 @@ from spec.runs import RUNS, rounded_runs
 #: elementwise allowance has.
 CLIFF = 8
 
+#: Below it a sum of squares may have lost some of them to underflow.
+_LEAST_SQUARE = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
+
 #: Elements of all runs that are compared at a time.
 _AT_ONCE = 2**17
 
@@ -122,6 +125,17 @@ def chosen(tensor: Tensor, mask: Tensor) -> Tensor:
     return tensor.reshape(-1) if bool(mask.all()) else tensor[mask]
 
 
+def _deviation(mean_square: Tensor, exact: Tensor, runs: Sequence[Tensor], usable: Tensor) -> Tensor:
+    """The root of the mean square of the runs' errors, also where the squares underflow float64."""
+    deviation = mean_square.sqrt()
+    lost = usable & (mean_square < _LEAST_SQUARE)
+    if bool(lost.any()):
+        errors = torch.stack([run[lost] for run in runs]).sub_(exact[lost])
+        largest = errors.abs().amax(0).clamp_(min=torch.finfo(torch.float64).tiny)
+        deviation[lost] = errors.div_(largest).square_().mean(0).sqrt_().mul_(largest)
+    return deviation
+
+
 def _envelope(
     dtype: torch.dtype, exact: Tensor, runs: list[Tensor], blocks: Sequence[Block], near: Tensor | None = None
 ) -> Envelope:
@@ -161,7 +175,7 @@ def _envelope(
         float(sums.abs().max()) / power if power > 0 else 0.0 for sums, power in zip(along_y.T, powers, strict=True)
     )
     found = tuple(replace(block, gain=seen) for block, seen in zip(blocks, of_blocks, strict=True))
-    deviation = torch.maximum(mean_square.sqrt_(), sigma)
+    deviation = torch.maximum(_deviation(mean_square, exact, runs[:RUNS], usable), sigma)
     if near is None:
         # By chance no run may have overflowed where one more would.
         beyond = usable & (exact.abs() + CLIFF * deviation > torch.finfo(dtype).max)

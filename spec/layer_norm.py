@@ -64,7 +64,7 @@ def _for_each(mean: Tensor, x: Tensor, roundings: int) -> Tensor:
     carries its roundings from element to element, so they do not average out as independent ones would.
     """
     each = mean.expand_as(x)
-    with apart():
+    with apart(x):
         return each + roundings * (each * 1 - each)
 
 

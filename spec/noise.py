@@ -8,7 +8,9 @@ implementation makes it.
 
 But values that are equal in the reference need not be equal in another computation of the same result. And errors that
 are equal may cancel in the reference, where those of an implementation do not. So in every other run, those with an odd
-seed, the hash includes the element's place, and exact values get an error as all others do.
+seed, the hash includes the element's place, and exact values get an error as all others do. A value that the reference
+computes once may be computed again for each element of another tensor, `beside`. Then the hash includes the element of
+that tensor, and exact values get an error in all runs.
 
 Source of the hash: D. Stafford's thirteenth mixer (2011), the last step of SplitMix64.
 """
@@ -60,21 +62,21 @@ class Noise:
         common: float,
         number: int,
         exact: Tensor | None = None,
-        apart: bool = False,
+        beside: Tensor | None = None,
     ) -> None:
         """Add to `values`, float64 on the CPU, `amplitude` xi + `common` beta times themselves, in place.
 
         xi, in [-1, 1), is the same for equal elements of a run; beta is the same for all elements of a run. Another
-        `number` gives another xi and another beta. With `apart`, and in runs of an odd seed, each element has its own
-        xi. `exact` masks the elements that have no xi in the other runs. The first dimension of `values` holds the
-        parts of the runs one after another, all of one length. `amplitude` and `exact` have the same layout, or are
-        those of one run.
+        `number` gives another xi and another beta. In runs of an odd seed, each element has its own xi. `exact` masks
+        the elements that have no xi in the other runs; with `beside`, of the same shape, all have one there, and it is
+        the same where both tensors have equal elements. The first dimension of `values` holds the parts of the runs
+        one after another, all of one length. `amplitude` and `exact` have the same layout, or are those of one run.
         """
         if values.numel() == 0:
             return
         if not values.is_contiguous():
             dense = values.contiguous()
-            self.add(dense, amplitude, common, number, exact, apart)
+            self.add(dense, amplitude, common, number, exact, beside)
             values.copy_(dense)
             return
         own = values.numpy().reshape(self._runs, -1)
@@ -82,17 +84,22 @@ class Noise:
         # The size is hashed too. Without it, a given operation would have the same sixteen betas in all that is judged.
         keys = _mixed(self._seeds + np.uint64(number << 40 | own.shape[1])).reshape(-1, 1)
         betas = common * _signed(_mixed(keys))
-        masks = ~np.zeros_like(self._apart) if apart else self._apart
-        if exact is not None:
+        others = None
+        if beside is not None:
+            others = beside.expand(values.shape).contiguous().numpy().reshape(self._runs, -1).view(np.uint64)
+        elif exact is not None:
             none = exact.contiguous().numpy().reshape(-1, own.shape[1])
-            most = np.where(none & (masks == 0), 0.0, most)
+            most = np.where(none & (self._apart == 0), 0.0, most)
         few = own.size <= _FEW
         with np.errstate(all="ignore"):
             for runs in (slice(None),) if few or self._runs == 1 else (slice(0, None, 2), slice(1, None, 2)):
                 of_runs = most[runs] if len(most) > 1 else most
-                self._add(own[runs], of_runs, keys[runs], betas[runs], masks[runs])
+                of_others = None if others is None else others[runs]
+                self._add(own[runs], of_runs, keys[runs], betas[runs], self._apart[runs], of_others)
 
-    def _add(self, own: _Numbers, most: _Numbers, keys: _Bits, betas: _Numbers, masks: _Bits) -> None:
+    def _add(
+        self, own: _Numbers, most: _Numbers, keys: _Bits, betas: _Numbers, masks: _Bits, others: _Bits | None
+    ) -> None:
         """The same for some runs, one in each row; a part of the elements at a time."""
         width = max(_PART // len(own), 1)
         for begin in range(0, own.shape[1], width):
@@ -102,6 +109,8 @@ class Noise:
             if masks.any():
                 places = _PLACES[: y.shape[1]] + np.uint64(begin)
                 np.bitwise_xor(bits, places if masks.all() else places & masks, out=bits)
+            if others is not None:
+                np.bitwise_xor(bits, _mixed(others[:, begin : begin + width]), out=bits)
             _err(y, most[:, begin : begin + width], bits, betas, free)
 
     def _scratch(self, size: int) -> tuple[_Bits, _Bits]:

@@ -40,8 +40,8 @@ is taken to be at most `PARTS` sqrt(A^2 @ B^2), because few sums of terms of ran
 Operations that only move, select or compare data are exact. `MOVES` lists them; every other operation rounds.
 
 In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
-is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart()`, elements of equal value
-may err differently. The docstrings of these functions say more.
+is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart(x)`, elements of equal value
+may err differently where those of x differ. The docstrings of these functions say more.
 
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.
@@ -125,11 +125,11 @@ _SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList}) | _MEANS
 
 
 class _Region(threading.local):
-    """How many `wide`, `one_sum` and `apart` blocks this thread is in."""
+    """How many `wide` and `one_sum` blocks this thread is in, and the tensor of its `apart` block."""
 
     wide = 0
     one_sum = 0
-    apart = 0
+    beside: Tensor | None = None
 
 
 _region = _Region()
@@ -163,12 +163,19 @@ def one_sum() -> AbstractContextManager[None]:
     return _inside("one_sum")
 
 
-def apart() -> AbstractContextManager[None]:
-    """In this block elements of equal value have different errors, in all runs.
+@contextmanager
+def apart(tensor: Tensor) -> Iterator[None]:
+    """In this block elements of equal value have different errors where those of `tensor` differ, in all runs.
 
-    It is for a value that the reference computes once and an implementation may compute again for each element.
+    It is for a value that the reference computes once and an implementation may compute again for each element of
+    `tensor`, which has the shape of the results in the block. Equal elements may still have equal errors: those of
+    equal rows, for example.
     """
-    return _inside("apart")
+    outer, _region.beside = _region.beside, tensor
+    try:
+        yield
+    finally:
+        _region.beside = outer
 
 
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -279,7 +286,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
-        self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.apart > 0)
+        self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.beside)
         self._overflow(own, amplitude.overflows)
         return own
 

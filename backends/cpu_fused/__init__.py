@@ -5,20 +5,12 @@ are polynomials that the compiler turns into vector instructions. Over a sequenc
 both write to memory that is allocated before the first step.
 """
 
-import torch
-
-from backends.base import CPU, Backend, Declaration
+from backends.base import CPU, Backend
 
 _POINTWISE = "what it would fuse here, PyTorch's own kernels fuse already: there is nothing to gain over torch-native"
-
-_DENORMALS = (
-    "beyond the overflow of exp, gradients of some 1e-305 err by 6e-304, because exp flushes denormals to zero: it is "
-    "open whether the model of rounding should allow for that over several steps"
-)
 
 BACKEND = Backend(
     summary="one vectorised pass over memory on the CPU, C++ autograd",
     devices=(CPU,),
-    declared=(Declaration("combinations", _DENORMALS, operator="lltm_sequence", dtype=torch.float64),),
     absent={"layer_norm": _POINTWISE, "mlp": _POINTWISE},
 )

@@ -141,3 +141,26 @@ def test_the_suite_suspects_itself_where_its_reference_fails_too() -> None:
     assert "the suite suspects itself: the reference in float32 fails there too" in cell.reason
     assert judge(_subject(LLTM, 0.0), parity).verdict == PASS
     assert judge(_subject(LLTM, 2e-2), parity).verdict == FAIL
+
+
+def test_errors_whose_squares_underflow_are_counted() -> None:
+    """A vectorised exp flushes denormals to zero. The allowance of 1e-304 was that of an implementation without it."""
+    z = torch.full((64,), -709.54, dtype=torch.float64)
+    (made,) = envelopes(lambda x: (torch.sigmoid(x) * 1e4,), (torch.sigmoid(z) * 1e4,), torch.float64, inputs=(z,))
+    usual = 1e4 * torch.finfo(torch.float64).tiny / math.sqrt(3)
+    assert float(made.sigma.min()) > usual / 2
+    assert float(made.sigma.max()) < usual * 2
+    assert compare(torch.zeros_like(z), made, NOT_FINITE).holds
+    assert not compare(torch.full_like(z, 40 * usual), made, NOT_FINITE).holds
+
+
+def test_equal_rows_err_alike_around_a_mean_that_is_computed_again() -> None:
+    """The errors of 1000 equal rows change the scale as those of one row do: they do not average out."""
+    form = operator("layer_norm")
+    row = torch.tensor([[1e4 + 1, 1e4 - 1, 1e4 + 0.5, 1e4 - 2]], dtype=torch.float64)
+    weight, bias = torch.ones(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    gains = [
+        envelopes(form.forward, form.forward(*(t.float() for t in given)), torch.float32, inputs=given)[0].gain
+        for given in ((row, weight, bias), (row.repeat(1000, 1), weight, bias))
+    ]
+    assert gains[1] > gains[0] / 3

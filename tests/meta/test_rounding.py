@@ -87,9 +87,16 @@ def test_equal_elements_err_alike_in_every_other_run_and_what_is_exact_not_at_al
         found = own.clone()
         Noise(seed).add(found, torch.ones_like(own), 0.0, 0, exact)
         assert torch.equal(found != own, errs)
-    apart = equal.clone()
-    Noise(0).add(apart, torch.ones_like(equal), 0.0, 0, apart=True)
-    assert len(apart.unique()) == 100
+
+
+def test_what_is_computed_again_beside_each_element_errs_alike_where_those_are_equal() -> None:
+    """Of two equal rows too: their errors add up, and do not average out."""
+    equal, row = torch.full((2, 50), math.pi, dtype=torch.float64), normal(50)
+    for seed, different in ((0, 50), (1, 100)):
+        found = equal.clone()
+        Noise(seed).add(found, torch.ones_like(equal), 0.0, 0, torch.ones_like(equal) > 0, beside=row.expand(2, 50))
+        assert len(found.unique()) == different
+        assert torch.equal(found[0], found[1]) == (seed == 0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
