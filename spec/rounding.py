@@ -40,8 +40,8 @@ is taken to be at most `PARTS` sqrt(A^2 @ B^2), because few sums of terms of ran
 Operations that only move, select or compare data are exact. `MOVES` lists them; every other operation rounds.
 
 In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
-is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart(x)`, elements of equal value
-may err differently where those of x differ. The docstrings of these functions say more.
+is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart(x)`, equal elements may err
+differently where those of x differ. The docstrings of these functions say more.
 
 Sources: D. S. Parker, "Monte Carlo arithmetic" (1997); N. J. Higham and T. Mary, "A new approach to probabilistic
 rounding error analysis" (2019), for sqrt(K) in place of K.

@@ -3,25 +3,25 @@
 The axes are the size of each symbol, the layout of each input, the kind of each cotangent, the family of values,
 whether each input requires grad, and the mode of a call without grad. Many faults need two of them at once: more rows
 than a block and a transposed tensor, an expanded cotangent and one gradient alone. All combinations are too many; all
-pairs are some 150 calls.
+pairs are some 75 calls. The form of an operator is an axis too: two choices that occur together in one form need not
+occur together in another.
 
-Source of the method: D. Kuhn, R. Kacker, Y. Lei, "Practical combinatorial testing", NIST SP 800-142 (2010). allpairspy
-computes the arrays.
+Source of the method: D. Kuhn, R. Kacker, Y. Lei, "Practical combinatorial testing", NIST SP 800-142 (2010).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 from math import prod
 from typing import Any
 
 import torch
-from allpairspy import AllPairs
 
+from harness.judging.covering import Choice, Model, coverage, rows_of
 from harness.judging.oracle import ByIdentity
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
 from spec.contract import Operator
@@ -31,7 +31,7 @@ SIZES = (1, 3, 8, 33)
 #: One more size, the first that the volume allows; the very first is for rows alone. They are prime, so that they are
 #: no multiple of any block.
 LARGE = (4099, 1031, 257, 67)
-#: Further calls have two sizes in these ratios: the second is `_BASE`, and the others are `_OTHER`.
+#: Further calls have sizes in these ratios, which are multiples of `_BASE`. Ordinary calls have `_OTHER`.
 RATIOS = (1, 2, 3, 4)
 _BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
@@ -45,104 +45,101 @@ VOLUME = 2**15
 
 NO_GRAD, INFERENCE = WITHOUT_GRAD = ("no_grad", "inference_mode")
 
-#: An axis and a value on it.
-Choice = tuple[str, Any]
-#: Two choices, in the order of their axes.
-Pair = tuple[Choice, Choice]
+#: Axes of which not all choices can occur together.
+_BOUNDED = ("size of ", "cotangent of ")
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One call, and the mode in which it is made once more without grad."""
+    """One call in one form of the operator, and the mode in which it is made once more without grad."""
 
+    form: str
     scenario: Scenario
     without_grad: str
 
 
 @dataclass(frozen=True)
 class Combinations:
-    """A covering array: its calls, and how many pairs of choices can occur and do occur."""
+    """A covering array: its calls, and how many pairs and triples of choices can occur, and do occur."""
 
     calls: tuple[Combination, ...]
-    feasible: int
-    covered: int
+    pairs: int
+    pairs_covered: int
+    triples: int
+    triples_covered: int
 
 
 def combinations_of(operator: Operator) -> Combinations:
-    """The covering array of an operator: the same each time."""
+    """The covering array of an operator in all its forms: the same each time."""
     return _computed(ByIdentity(operator))
 
 
 @lru_cache(maxsize=64)
 def _computed(key: ByIdentity) -> Combinations:
-    operator = key.operator
-    axes = axes_of(operator)
-    names = tuple(axes)
+    forms = {form.form: form for form in key.operator.every_form()}
+    models = [_model(form) for form in forms.values()]
+    rows = rows_of(models)
+    calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
+    further = [call for form in forms.values() for call in _ordinary(form)]
+    counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]
+    return Combinations((*calls, *further, *_ratios(key.operator)), *counts)
 
-    def possible(chosen: Sequence[Any]) -> bool:
-        return _possible(operator, dict(zip(names, chosen, strict=False)))
 
-    rows = [dict(zip(names, row, strict=True)) for row in AllPairs(list(axes.values()), filter_func=possible)]
-    feasible = [
-        pair
-        for one, other in combinations(axes, 2)
-        for pair in product(((one, value) for value in axes[one]), ((other, value) for value in axes[other]))
-        if _possible(operator, dict(pair))
-    ]
-    # allpairspy gives up a pair for which its order of choices finds no call within the volume.
-    missing = dict.fromkeys(feasible)
-    _strike(missing, rows)
-    while missing:
-        rows.append(_row_with(operator, axes, missing))
-        _strike(missing, rows[-1:])
-    calls = [_combination(operator, row, number) for number, row in enumerate(rows, start=1)]
-    further = (*_ordinary(operator), *_ratios(operator))
-    return Combinations((*calls, *further), len(feasible), len(feasible) - len(missing))
+def _model(form: Operator) -> Model:
+    """The axes of one form, in the order of all forms, and the form itself as one more."""
+    known: dict[tuple[Choice, ...], bool] = {}
+
+    def possible(chosen: Mapping[str, Any]) -> bool:
+        bounded = tuple(choice for choice in chosen.items() if choice[0].startswith(_BOUNDED))
+        if len(bounded) > 1 and bounded not in known:
+            known[bounded] = _possible(form, dict(bounded))
+        return known.get(bounded, True)
+
+    return Model({"form": (form.form,), **dict(sorted(axes_of(form).items()))}, possible)
 
 
 def _ordinary(operator: Operator) -> Iterator[Combination]:
     """Nothing unusual, so that each tensor has evidence: many of the other calls have gradients of almost zero."""
     sizes = tuple((symbol, _OTHER) for symbol in operator.symbols())
     for seed in range(3):
-        yield Combination(Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
+        yield Combination(operator.form, Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
 
 
 def _ratios(operator: Operator) -> Iterator[Combination]:
-    """Two sizes that are equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
-    is_another_form = bool(operator.form) and not operator.forms
-    symbols = [] if is_another_form else [name for name in operator.symbols() if name not in operator.sequential]
-    for one, other in permutations(symbols, 2):
-        for ratio in RATIOS if one < other else RATIOS[1:]:
-            sizes = dict.fromkeys(operator.symbols(), _OTHER) | {other: _BASE, one: ratio * _BASE}
-            sizes |= dict.fromkeys(operator.sequential, STEPS[-1])
-            for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
-                flat = layout == LAYOUTS[0]
-                layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
-                scenario = Scenario(
-                    tuple(sizes.items()), name=f"ratio-{one}-{ratio}-{other}", seed=ratio, layouts=layouts
-                )
-                yield Combination(scenario, mode)
+    """Every two sizes equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
+    symbols = [name for name in operator.symbols() if name not in operator.sequential]
+    fixed = dict.fromkeys(operator.sequential, STEPS[-1])
+    found = [
+        {**fixed, **dict(zip(symbols, (_BASE * factor for factor in factors), strict=True))}
+        for factors in product(RATIOS, repeat=len(symbols))
+    ]
+    possible = [sizes for sizes in found if _volume(operator, sizes) <= VOLUME]
+    missing = {pair for sizes in possible for pair in _multiples(symbols, sizes)}
+    number = 0
+    while missing:
+        sizes = max(possible, key=lambda sizes: len(missing & _multiples(symbols, sizes)))
+        missing -= _multiples(symbols, sizes)
+        number += 1
+        for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
+            flat = layout == LAYOUTS[0]
+            layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
+            scenario = Scenario(
+                tuple((symbol, sizes[symbol]) for symbol in operator.symbols()),
+                name=f"ratios-{number}",
+                seed=number,
+                layouts=layouts,
+            )
+            yield Combination(operator.form, scenario, mode)
 
 
-def _strike(missing: dict[Pair, None], rows: Iterable[Mapping[str, Any]]) -> None:
-    for row in rows:
-        for pair in combinations(row.items(), 2):
-            missing.pop(pair, None)
-
-
-def _row_with(operator: Operator, axes: Mapping[str, tuple[Any, ...]], missing: Mapping[Pair, None]) -> dict[str, Any]:
-    """A call with the first of the missing pairs, and with as many of the others as one choice after another finds."""
-    row = dict(next(iter(missing)))
-    for axis, values in axes.items():
-        if axis in row:
-            continue
-        possible = [value for value in values if _possible(operator, {**row, axis: value})]
-        row[axis] = max(possible, key=lambda value: _gained(row, (axis, value), missing))
-    return {axis: row[axis] for axis in axes}
-
-
-def _gained(row: Mapping[str, Any], choice: Choice, missing: Mapping[Pair, None]) -> int:
-    return sum((other, choice) in missing or (choice, other) in missing for other in row.items())
+def _multiples(symbols: Sequence[str], sizes: Mapping[str, int]) -> set[tuple[str, str, int]]:
+    """Which size is which multiple of which other, of those in `RATIOS`."""
+    return {
+        (one, other, ratio)
+        for one, other in permutations(symbols, 2)
+        for ratio in RATIOS
+        if sizes[one] == ratio * sizes[other]
+    }
 
 
 def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
@@ -200,7 +197,7 @@ def _combination(operator: Operator, row: Mapping[str, Any], number: int) -> Com
         cotangents=tuple((name, kind) for name, kind in kinds if kind != COTANGENTS[0]),
         wanted=None if len(wanted) == len(differentiable) else wanted,
     )
-    return Combination(scenario, row["without grad"])
+    return Combination(operator.form, scenario, row["without grad"])
 
 
 def without_grad(mode: str) -> AbstractContextManager[None]:

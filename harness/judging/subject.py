@@ -59,10 +59,13 @@ class Subject:
     outputs_only: bool = False
     #: Files of the implementation's source, which name others; None if they are not known.
     files: tuple[Path, ...] | None = None
+    #: The operator with all its forms, if `operator` may be one of them.
+    whole: Operator | None = None
 
     def in_form(self, form: Operator) -> Subject:
         """The same implementation, called in this form of its operator."""
-        return replace(self, operator=form, function=form.bound(self.function), raw=self.function)
+        whole = self.whole or self.operator
+        return replace(self, operator=form, whole=whole, function=form.bound(self.function), raw=self.function)
 
     @property
     def torch_device(self) -> torch.device:

@@ -1,8 +1,8 @@
 """Outputs and gradients are right whatever two choices come together: sizes, layouts, values, cotangents, modes.
 
-Each call of `harness.judging.combinations` is made three times. First with autograd, outputs and gradients. Then twice
-without grad, at the same addresses: with other values, and with its own, so that an answer that is kept for addresses
-or shapes is stale. No output may share memory with an input then.
+Each call of `harness.judging.combinations` is made three times, in its form of the operator. First with autograd,
+outputs and gradients. Then twice without grad, at the same addresses: with other values, and with its own, so that an
+answer that is kept for addresses or shapes is stale. No output may share memory with an input then.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ _EARLIER = 1_000
 
 def check(subject: Subject) -> dict[str, Any]:
     """Every call of the covering array, with and without grad; the figures say how many pairs of choices occurred."""
-    found, tally = combinations_of(subject.operator), Tally(subject)
-    for call in found.calls:
+    found, tally = combinations_of(subject.whole or subject.operator), Tally(subject)
+    calls = [call for call in found.calls if call.form == subject.operator.form]
+    for call in calls:
         tally.run(call.scenario)
-    for call in found.calls:
+    for call in calls:
         _without_grad(tally, call)
-    return {**tally.figures(), "pairs": found.feasible, "covered": found.covered}
+    counts = {"pairs": found.pairs, "covered": found.pairs_covered}
+    return {**tally.figures(), **counts, "triples": found.triples, "covered_triples": found.triples_covered}
 
 
 def _without_grad(tally: Tally, asked: Combination) -> None:
