@@ -130,6 +130,8 @@ class _Region(threading.local):
     wide = 0
     one_sum = 0
     beside: Tensor | None = None
+    #: Whether the result of the next operation is the tensor of the `apart` block.
+    awaited = False
 
 
 _region = _Region()
@@ -171,7 +173,10 @@ def apart(tensor: Tensor) -> Iterator[None]:
     `tensor`, which has the shape of the results in the block. Equal elements may still have equal errors: those of
     equal rows, for example.
     """
-    outer, _region.beside = _region.beside, tensor
+    outer = _region.beside
+    _region.awaited = True
+    tensor.view_as(tensor)  # under vmap, only the mode sees the elements of all runs
+    _region.awaited = False
     try:
         yield
     finally:
@@ -260,6 +265,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if _is_mutable(func):
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         result = func(*args, **(kwargs or {}))
+        if _region.awaited:
+            _region.beside = result
         if func in MOVES:
             return result
         if isinstance(result, tuple | list):

@@ -12,10 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.discovery import operator
+from harness.discovery import operator, operators
 from harness.errors import Failure
 from harness.judging.compare import compare
-from harness.judging.scenario import Scenario
+from harness.judging.oracle import expected_of
+from harness.judging.scenario import Scenario, realise
+from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.properties import recurrence
@@ -227,6 +229,23 @@ def test_runs_at_once_are_those_that_are_made_one_by_one(monkeypatch: pytest.Mon
     for one, other in zip(together, runs.rounded_runs(evaluate, inputs, torch.float32, 0), strict=True):
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "form", [form for found in operators().values() for form in found.every_form()], ids=lambda form: form.title
+)
+def test_the_runs_of_every_contract_are_made_at_once(form: Operator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one they take three times as long."""
+    made = []
+    many = runs._many
+
+    def counted(*arguments: Any) -> Any:
+        made.append(many(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(runs, "_many", counted)
+    expected_of(form, realise(form, smallest(form), torch.float32), torch.float32)
+    assert [len(found) for found in made] == [runs.RUNS - 1]
 
 
 @pytest.mark.parametrize("form", ["value", "shape", "number"])
