@@ -85,6 +85,10 @@ class TensorArg:
     values, chosen so that the operator is neither linear nor saturated there. `blocks` has one tuple for each dimension
     with the (name, length) pairs of its parts, so that a report can say which part is wrong. `optional`: None may be
     passed in place of the tensor. `any_rank`: calls with more or fewer leading dimensions are right too.
+
+    `dtype` is for a tensor that has its own whatever the call's dtype is: labels, indices, masks. Those of integer or
+    boolean dtypes are not differentiable. Their ordinary values are the integers from `low` up to, but without, `high`;
+    both are expressions over the sizes.
     """
 
     name: str
@@ -94,11 +98,27 @@ class TensorArg:
     blocks: tuple[tuple[tuple[str, str], ...], ...] = ()
     optional: bool = False
     any_rank: bool = False
+    dtype: torch.dtype | None = None
+    low: str = "0"
+    high: str = "2"
     #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_dimensions", tuple(_formula(expression) for expression in self.shape))
+        if not self.is_floating and self.differentiable:
+            raise ValueError(
+                f"{self.name} was differentiable, but should not be, with dtype {self.dtype}: pass differentiable=False"
+            )
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether its elements are real numbers, not integers or truth values."""
+        return self.dtype is None or self.dtype.is_floating_point
+
+    def cast(self, values: Tensor, dtype: torch.dtype) -> Tensor:
+        """The values in the dtype that the tensor has in a call of `dtype`."""
+        return values.to(self.dtype or dtype)
 
     @property
     def row_dim(self) -> int | None:
@@ -139,6 +159,12 @@ class Draw:
         """Elements that are each one of `values`, with equal probability."""
         index = torch.randint(len(values), shape, generator=self._generator)
         return torch.tensor(values, dtype=torch.float64)[index]
+
+    def integers(self, shape: Shape, low: int, high: int) -> Tensor:
+        """Integers (int64) from `low` up to, but without, `high`. Raises ValueError if there are none."""
+        if high <= low and 0 not in shape:
+            raise ValueError(f"high was {high}, but should be above low, {low}, for a tensor of shape {shape}")
+        return torch.randint(low, max(high, low + 1), shape, generator=self._generator)
 
     def uniform(self, shape: Shape, low: float, high: float) -> Tensor:
         """Values uniform in [low, high)."""
@@ -182,9 +208,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Family:
-    """A way to choose input values: `make(sizes, draw, dtype)` returns one float64 tensor for each input name.
+    """A way to choose input values: `make(sizes, draw, dtype)` returns one tensor for each input name.
 
-    `dtype` is the dtype in which the candidate gets the values, for families at the limits of its range.
+    It is a float64 one, or an int64 one for an input of integers or truth values. `dtype` is the dtype in which the
+    candidate gets the values, for families at the limits of its range.
     """
 
     name: str
@@ -226,7 +253,8 @@ class Operator:
     """The contract of one operator.
 
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is evaluated in float64.
-    `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input.
+    `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input; for one that is not
+    differentiable, any tensor, such as an empty one.
     `saved` names the tensors that autograd keeps of the reference for backward, besides inputs and outputs. It is
     the measure of what an implementation may keep. If it is empty, the contract says nothing about it.
     `intermediates(*inputs)` returns the named steps in between, in the order in which they are computed.
@@ -352,5 +380,11 @@ class Operator:
         raise KeyError(f"{self.name} has no value family {name!r}; it has {known}")
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
-        """Gaussian inputs, each with the scale of its `TensorArg`."""
-        return {arg.name: draw.normal(arg.shape_for(sizes), evaluate(arg.scale, sizes)) for arg in self.inputs}
+        """Gaussian inputs, each with the scale of its `TensorArg`; integers and truth values (int64) in its range."""
+        return {arg.name: _drawn(arg, sizes, draw) for arg in self.inputs}
+
+
+def _drawn(arg: TensorArg, sizes: Sizes, draw: Draw) -> Tensor:
+    if arg.is_floating:
+        return draw.normal(arg.shape_for(sizes), evaluate(arg.scale, sizes))
+    return draw.integers(arg.shape_for(sizes), int(evaluate(arg.low, sizes)), int(evaluate(arg.high, sizes)))

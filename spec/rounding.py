@@ -81,8 +81,16 @@ _aten = torch.ops.aten
 #: Operators that move, select, compare or make data, without rounding. All others round.
 MOVES = frozenset(
     {
+        _aten.abs.default,
         _aten.alias.default,
+        _aten.amax.default,
+        _aten.amin.default,
         _aten.arange.default,
+        _aten.arange.start,
+        _aten.arange.start_step,
+        _aten.bitwise_and.Tensor,
+        _aten.bitwise_not.default,
+        _aten.bitwise_or.Tensor,
         _aten.cat.default,
         _aten.chunk.default,
         _aten.clamp.default,
@@ -90,30 +98,72 @@ MOVES = frozenset(
         _aten.clamp_min.default,
         _aten.clone.default,
         _aten.detach.default,
-        _aten.expand.default,
+        _aten.diagonal.default,
+        _aten.embedding.default,
         _aten.eq.Scalar,
+        _aten.eq.Tensor,
+        _aten.expand.default,
+        _aten.flip.default,
+        _aten.full.default,
+        _aten.full_like.default,
+        _aten.gather.default,
         _aten.ge.Scalar,
+        _aten.ge.Tensor,
         _aten.gt.Scalar,
+        _aten.gt.Tensor,
+        _aten.index.Tensor,
+        _aten.index_select.default,
+        _aten.isnan.default,
         _aten.le.Scalar,
+        _aten.le.Tensor,
+        _aten.logical_and.default,
+        _aten.logical_not.default,
+        _aten.logical_or.default,
         _aten.lt.Scalar,
+        _aten.lt.Tensor,
+        _aten.masked_fill.Scalar,
+        _aten.masked_fill.Tensor,
+        _aten.max.default,
+        _aten.max.dim,
+        _aten.maximum.default,
+        _aten.min.default,
+        _aten.min.dim,
+        _aten.minimum.default,
+        _aten.ne.Scalar,
+        _aten.ne.Tensor,
         _aten.neg.default,
+        _aten.new_ones.default,
+        _aten.new_zeros.default,
+        _aten.ones.default,
         _aten.ones_like.default,
         _aten.permute.default,
         _aten.relu.default,
+        _aten.repeat.default,
         _aten.reshape.default,
+        _aten.roll.default,
+        _aten.scalar_tensor.default,
         _aten.select.int,
+        _aten.sign.default,
         _aten.slice.Tensor,
+        _aten.sort.default,
         _aten.split.Tensor,
         _aten.split_with_sizes.default,
+        _aten.squeeze.default,
         _aten.squeeze.dim,
+        _aten.squeeze.dims,
         _aten.stack.default,
         _aten.t.default,
+        _aten.topk.default,
         _aten.transpose.int,
+        _aten.tril.default,
+        _aten.triu.default,
         _aten.unbind.int,
-        _aten.unsqueeze.default,
+        _aten.unfold.default,
         _aten._unsafe_view.default,
+        _aten.unsqueeze.default,
         _aten.view.default,
         _aten.where.self,
+        _aten.zeros.default,
         _aten.zeros_like.default,
     }
 )
@@ -122,6 +172,17 @@ MOVES = frozenset(
 PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
 _MEANS = frozenset({_aten.mean.default, _aten.mean.dim})
 _SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList}) | _MEANS
+#: Sums of as many terms in each element as an index says, or the element's place.
+_SCATTERS = frozenset(
+    {
+        _aten.cumsum.default,
+        _aten.embedding_dense_backward.default,
+        _aten.index_add.default,
+        _aten.index_put.default,
+        _aten.scatter_add.default,
+        _aten._unsafe_index_put.default,
+    }
+)
 
 
 class _Region(threading.local):
@@ -262,7 +323,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if _is_mutable(func):
+        if _is_mutable(func) and args[0].is_floating_point():
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         result = func(*args, **(kwargs or {}))
         if _region.awaited:
@@ -327,6 +388,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> tuple[Tensor, Tensor | None]:
         """The factor of xi for each element of the result, and a mask of those that may overflow, if there are any."""
         unit, lost = self._wide if _region.wide else self._narrow
+        if func in _SCATTERS:
+            return self._most_of_scattered(func, result, args, kwargs)
         terms = _terms(func, result, args)
         # Each term in an accumulator may underflow, and all of them in the same direction.
         lost += self._wide[1] * terms
@@ -358,6 +421,25 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             elif goes_on:
                 of_part.add_(_times(y.abs(), self._growth, part), alpha=self._accumulator)
         return amplitude, overflows if overflows.dim() or bool(overflows) else None
+
+    def _most_of_scattered(
+        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same for a sum whose elements have different numbers of terms, which a sum of ones counts."""
+        unit, lost = self._wide if _region.wide else self._narrow
+        terms, sums = (
+            func(*(change(x) if _is_real(x) else x for x in args), **kwargs) for change in (torch.ones_like, torch.abs)
+        )
+        added = [x for x in args if _is_real(x)][-1]
+        repeated = added.numel() > 0 and repeats(added.reshape(1, -1), self._accumulator) is not None
+        growth = torch.maximum(terms.sqrt(), terms / 2) if repeated else terms.sqrt()
+        amplitude = result.abs() * unit + (lost + self._wide[1] * terms) + self._accumulator * growth * sums
+        overflows = (sums + result.abs()) / 2 > self._largest_sum
+        return amplitude.masked_fill_(result == 0, 0.0), overflows if bool(overflows.any()) else None
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
 
 
 def _marked(mask: Tensor, result: Tensor, part: Any, sizes: Tensor, limit: float) -> Tensor:

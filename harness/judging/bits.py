@@ -14,7 +14,7 @@ from harness.judging.subject import Subject
 
 def bits(tensor: Tensor) -> Tensor:
     """A copy that compares bitwise: NaN equals itself and -0.0 differs from 0.0."""
-    integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
     return tensor.detach().clone(memory_format=torch.contiguous_format).view(integer)
 
 

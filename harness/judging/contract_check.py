@@ -79,10 +79,11 @@ def _check_family(form: Operator, case: Case, family: Family) -> None:
         if arg.name not in first:
             raise _refuse(form, f"{where} gives no values for {arg.name}")
         got, shape = first[arg.name], arg.shape_for(case.sizes)
-        if got.dtype != torch.float64 or tuple(got.shape) != shape:
+        should = torch.float64 if arg.is_floating else torch.int64
+        if got.dtype != should or tuple(got.shape) != shape:
             raise _refuse(
                 form,
-                f"{where} gives {arg.name} as {got.dtype} of shape {tuple(got.shape)}, but should give torch.float64 "
+                f"{where} gives {arg.name} as {got.dtype} of shape {tuple(got.shape)}, but should give {should} "
                 f"of shape {arg.rule()} = {shape}",
             )
         if not torch.equal(got.nan_to_num(), second[arg.name].nan_to_num()):
@@ -97,7 +98,7 @@ def _check_gradient(form: Operator, case: Case) -> None:
     """`forward` and `vjp` must return what the contract names, and must agree with each other."""
     draw = Draw(0)
     made = form.ordinary(case.sizes, draw)
-    inputs = tuple(made[arg.name].requires_grad_(arg.differentiable) for arg in form.inputs)
+    inputs = tuple(arg.cast(made[arg.name], torch.float64).requires_grad_(arg.differentiable) for arg in form.inputs)
     outputs = form.forward(*inputs)
     if not isinstance(outputs, tuple) or len(outputs) != len(form.outputs):
         raise _refuse(form, f"forward should return a tuple of {len(form.outputs)} tensors: {form.signature}")

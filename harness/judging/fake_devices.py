@@ -148,8 +148,10 @@ def _forward(subject: Subject, mode: FakeTensorMode, device: str) -> tuple[list[
     call = realise(subject.operator, scenario, subject.dtype)
     with mode, _AsOnAGpu():
         inputs = [
-            torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device=device).requires_grad_()
-            for real in call.inputs
+            torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device=device).requires_grad_(
+                arg.differentiable
+            )
+            for arg, real in zip(subject.operator.inputs, call.inputs, strict=True)
         ]
         results = subject.function(*inputs)
     outputs = (results,) if isinstance(results, Tensor) else tuple(results)

@@ -85,11 +85,19 @@ class Call:
         return Call(inputs, tuple(g if g is None else next(tensors) for g in self.cotangents))
 
     def to_float64(self) -> Call:
-        """The same values as contiguous float64 tensors on the CPU; a missing cotangent stays missing."""
-        return self.of(t.detach().cpu().to(torch.float64).contiguous().clone() for t in self.tensors)
+        """The same values, contiguous on the CPU, real numbers in float64; a missing cotangent stays missing."""
+        return self.of(_exact(tensor) for tensor in self.tensors)
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    dtype = torch.float64 if tensor.is_floating_point() else tensor.dtype
+    return tensor.detach().cpu().to(dtype).contiguous().clone()
 
 
 def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
+    """Memory that holds `around`; for integers, which may be indices, the value of `like` that is found last."""
+    if not like.is_floating_point():
+        return like.flatten()[-1:].sum().to(like.dtype).expand(shape).contiguous()
     return torch.full(shape, around, dtype=like.dtype, device=like.device)
 
 
@@ -134,7 +142,7 @@ def realise(
     layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
     values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
     inputs = tuple(
-        lay_out(values[arg.name].to(dtype).to(device), layouts.get(arg.name, "contiguous"), around)
+        lay_out(arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, "contiguous"), around)
         for arg in operator.inputs
     )
     draw = Draw(scenario.seed + _COTANGENT_SEED)

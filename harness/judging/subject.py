@@ -183,8 +183,8 @@ class Subject:
     def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
         """The reference's gradient of that input; None if nothing in the loss depends on it, as without steps."""
         exact = realise(self.operator, scenario, self.dtype).to_float64()
-        for leaf in exact.inputs:
-            leaf.requires_grad_()
+        for arg, leaf in zip(self.operator.inputs, exact.inputs, strict=True):
+            leaf.requires_grad_(arg.differentiable)
         index = [arg.name for arg in self.operator.inputs].index(name)
         pairs = zip(self.operator.forward(*exact.inputs), exact.cotangents, strict=True)
         used = [(y, g) for y, g in pairs if g is not None and y.requires_grad]

@@ -39,12 +39,15 @@ def reference_fails_too(subject: Subject, scenario: Scenario, measure: Expected,
 
 def by_autograd(operator: Operator, call: Call) -> tuple[Tensor, ...]:
     """(outputs..., gradients...) by the contract's `forward` and autograd, in the dtype of the call."""
-    inputs = tuple(tensor.detach().requires_grad_() for tensor in call.inputs)
+    pairs = zip(operator.inputs, call.inputs, strict=True)
+    inputs = tuple(tensor.detach().requires_grad_(arg.differentiable) for arg, tensor in pairs)
+    leaves = [tensor for tensor in inputs if tensor.requires_grad]
     outputs = operator.forward(*inputs)
-    pairs = [(y, g) for y, g in zip(outputs, call.cotangents, strict=True) if g is not None and y.requires_grad]
-    if not pairs:
+    used = [(y, g) for y, g in zip(outputs, call.cotangents, strict=True) if g is not None and y.requires_grad]
+    if not used:
         return *outputs, *(torch.zeros_like(tensor) for tensor in inputs)
-    ys, gs = zip(*pairs, strict=True)
-    found = torch.autograd.grad(ys, inputs, gs, allow_unused=True)
-    gradients = (torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))
+    ys, gs = zip(*used, strict=True)
+    found = iter(torch.autograd.grad(ys, leaves, gs, allow_unused=True))
+    each = ((x, next(found) if x.requires_grad else None) for x in inputs)
+    gradients = (torch.zeros_like(x) if g is None else g for x, g in each)
     return *(y.detach() for y in outputs), *gradients

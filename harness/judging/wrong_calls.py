@@ -69,11 +69,15 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             yield call(words, tensor.transpose(0, 1).contiguous(), "shape")
         other = torch.float64 if tensor.dtype != torch.float64 else torch.float32
         if len(operator.inputs) > 1:  # a lone tensor may have any floating dtype, and be on any device
-            yield call(f"of dtype {other}", tensor.to(other), "dtype")
+            if arg.is_floating:
+                yield call(f"of dtype {other}", tensor.to(other), "dtype")
             yield call("on the meta device", tensor.to("meta"), "device")
             if tensor.device.type == "cuda":
                 yield call("on the CPU", tensor.cpu(), "device")
-        yield call("of an integer dtype", tensor.to(torch.int64), "dtype")
+        if arg.is_floating:
+            yield call("of an integer dtype", tensor.to(torch.int64), "dtype")
+        else:  # another integer dtype may be right
+            yield call("of a floating dtype", tensor.to(torch.float32), "dtype")
         yield call("of a complex dtype", tensor.to(torch.complex64), "dtype")
         if not arg.optional:
             yield call("that is None", None, "type")

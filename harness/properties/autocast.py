@@ -111,7 +111,7 @@ def _call(subject: Subject, scenario: Scenario, narrow: bool = False) -> Call:
     """The scenario's values, exact in the subject's dtype, in the wide dtype; with `narrow`, only the parameters."""
     call = subject.realise(scenario)
     inputs = [
-        tensor if narrow and arg.row_dim is not None else tensor.detach().to(_wide(subject))
+        tensor if narrow and arg.row_dim is not None else arg.cast(tensor.detach(), _wide(subject))
         for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True)
     ]
     for tensor, like in zip(inputs, call.inputs, strict=True):

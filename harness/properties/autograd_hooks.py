@@ -56,7 +56,7 @@ def _packed(subject: Subject, scenario: Scenario) -> Results:
         outputs = subject.outputs(call, scenario)
     with torch.no_grad():
         for tensor in call.inputs:
-            tensor.fill_(float("nan"))
+            tensor.fill_(float("nan") if tensor.is_floating_point() else 0)
     return outputs, subject.gradients(call, outputs, scenario)
 
 
@@ -76,8 +76,9 @@ def _checkpointed(use_reentrant: bool) -> Callable[[Subject, Scenario], Results]
             return outputs, subject.gradients(call, outputs, scenario)
         # The older kind supports only .backward().
         torch.autograd.backward(list(outputs), list(call.cotangents))
-        named = zip(subject.operator.inputs, call.inputs, strict=True)
-        return outputs, {arg.name: x.grad if x.grad is not None else torch.zeros_like(x) for arg, x in named}
+        pairs = zip(subject.operator.inputs, call.inputs, strict=True)
+        named = {arg.name: x for arg, x in pairs if arg.differentiable}
+        return outputs, {name: x.grad if x.grad is not None else torch.zeros_like(x) for name, x in named.items()}
 
     return way
 
@@ -86,7 +87,7 @@ def _hooked(subject: Subject, scenario: Scenario) -> Results:
     """The cotangents are doubled, and hooks on the inputs halve the gradients. Hooks on the outputs only count."""
     leaves = subject.realise(scenario)
     leaves = replace(leaves, cotangents=tuple(g if g is None else 2 * g for g in leaves.cotangents))
-    inputs = tuple(tensor * 1 for tensor in leaves.inputs)
+    inputs = tuple(tensor * 1 if tensor.requires_grad else tensor for tensor in leaves.inputs)
     called: dict[str, int] = {}
 
     def hook(name: str, factor: float | None) -> Callable[[Tensor], Tensor | None]:
@@ -97,13 +98,15 @@ def _hooked(subject: Subject, scenario: Scenario) -> Results:
         return called_with
 
     operator = subject.operator
+    differentiable = tuple(arg for arg in operator.inputs if arg.differentiable)
     for arg, tensor in zip(operator.inputs, inputs, strict=True):
-        tensor.register_hook(hook(f"input {arg.name}", 0.5))  # type: ignore[no-untyped-call]
+        if arg.differentiable:
+            tensor.register_hook(hook(f"input {arg.name}", 0.5))  # type: ignore[no-untyped-call]
     outputs = subject.outputs(Call(inputs, leaves.cotangents), scenario)
     for arg, tensor in zip(operator.outputs, outputs, strict=True):
         tensor.register_hook(hook(f"output {arg.name}", None))  # type: ignore[no-untyped-call]
     gradients = subject.gradients(leaves, outputs, scenario)
-    for kind, args in (("input", operator.inputs), ("output", operator.outputs)):
+    for kind, args in (("input", differentiable), ("output", operator.outputs)):
         for arg in args:
             times = called.get(f"{kind} {arg.name}", 0)
             if times != 1:

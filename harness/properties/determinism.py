@@ -87,10 +87,9 @@ def _places(subject: Subject) -> str:
     sizes = {**representative(operator).sizes, "batch": ROWS}
     scenario = Scenario(tuple(sizes.items()), name="exact-products")
     draw = Draw(0)
-    inputs = {
-        arg.name: draw.choice(arg.shape_for(sizes), EXACT).to(subject.dtype).to(subject.torch_device)
-        for arg in operator.inputs
-    }
+    drawn = operator.ordinary(sizes, draw)
+    drawn |= {arg.name: draw.choice(arg.shape_for(sizes), EXACT) for arg in operator.inputs if arg.is_floating}
+    inputs = {arg.name: arg.cast(drawn[arg.name], subject.dtype).to(subject.torch_device) for arg in operator.inputs}
 
     def outputs(shift: int) -> dict[str, Tensor]:
         turned = tuple(_turned(arg, inputs[arg.name], shift) for arg in operator.inputs)

@@ -25,9 +25,10 @@ def check(subject: Subject) -> dict[str, Any]:
     where = f"[{scenario.describe(subject.operator)}]"
     call = subject.realise(scenario)
     outputs = subject.outputs(call, scenario)
+    leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
     cotangents = [g.clone().requires_grad_() for g in call.cotangents if g is not None]
     try:
-        gradients = torch.autograd.grad(outputs, call.inputs, cotangents, create_graph=True)
+        gradients = torch.autograd.grad(outputs, leaves, cotangents, create_graph=True)
     except CANDIDATE_ERRORS as error:
         return _refused(error, where)
     if not any(gradient.requires_grad for gradient in gradients):
@@ -36,11 +37,11 @@ def check(subject: Subject) -> dict[str, Any]:
             f"be differentiable or raise: a loss on these gradients would silently lose its own gradient {where}"
         )
     try:
-        found = torch.autograd.grad(_mixed(gradients), [*call.inputs, *cotangents], allow_unused=True)
+        found = torch.autograd.grad(_mixed(gradients), [*leaves, *cotangents], allow_unused=True)
     except CANDIDATE_ERRORS as error:
         return _refused(error, where)
     exact = _reference(subject, scenario)
-    names = [arg.name for arg in subject.operator.inputs]
+    names = [arg.name for arg in subject.operator.inputs if arg.differentiable]
     names += [f"the cotangent of {arg.name}" for arg in subject.operator.outputs]
     if not any(bool(y.any()) for y in exact):
         raise NoEvidence("every second derivative is 0 here: a wrong one would pass")
@@ -74,9 +75,10 @@ def _mixed(gradients: tuple[Tensor, ...]) -> Tensor:
 
 def _reference(subject: Subject, scenario: Scenario) -> list[Tensor]:
     exact: Call = realise(subject.operator, scenario, subject.dtype).to_float64()
-    inputs = [tensor.requires_grad_() for tensor in exact.inputs]
+    pairs = zip(subject.operator.inputs, exact.inputs, strict=True)
+    inputs = [tensor.requires_grad_() for arg, tensor in pairs if arg.differentiable]
     cotangents = [g.requires_grad_() for g in exact.cotangents if g is not None]
-    outputs = subject.operator.forward(*inputs)
+    outputs = subject.operator.forward(*exact.inputs)
     gradients = torch.autograd.grad(outputs, inputs, cotangents, create_graph=True)
     found = torch.autograd.grad(_mixed(gradients), [*inputs, *cotangents], allow_unused=True)
     return [torch.zeros_like(x) if g is None else g for x, g in zip([*inputs, *cotangents], found, strict=True)]

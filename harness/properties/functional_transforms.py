@@ -23,18 +23,15 @@ def check(subject: Subject) -> dict[str, Any]:
     scenario = smallest(subject.operator)
     inputs = tuple(t.detach() for t in subject.realise(scenario).inputs)
     exact = realise(subject.operator, scenario, subject.dtype).to_float64().inputs
-    everything = tuple(range(len(inputs)))
+    arguments = enumerate(subject.operator.inputs)
+    everything = tuple(position for position, arg in arguments if arg.differentiable)
 
     def loss(function: Callable[..., Any]) -> Callable[..., Tensor]:
         return lambda *args: sum((y * _cotangent(y)).sum() for y in _tuple(function(*args)))  # type: ignore[return-value]
 
     transforms: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "grad": lambda f: torch.func.grad(loss(f), argnums=everything),
-        "vjp": lambda f: (
-            lambda *args: torch.func.vjp(lambda *a: _tuple(f(*a)), *args)[1](
-                tuple(_cotangent(y) for y in _tuple(f(*args)))
-            )
-        ),
+        "vjp": lambda f: lambda *args: _vjp(f, args, everything),
         "jacrev": lambda f: torch.func.jacrev(lambda *a: _tuple(f(*a)), argnums=everything),
         "vmap": lambda f: lambda *args: torch.func.vmap(lambda *a: _tuple(f(*a)))(*_stacked(args)),
         "vmap of grad": lambda f: (
@@ -59,6 +56,17 @@ def check(subject: Subject) -> dict[str, Any]:
     return {"transforms": list(transforms)}
 
 
+def _vjp(function: Callable[..., Any], args: tuple[Tensor, ...], places: tuple[int, ...]) -> Any:
+    """The vjp of the function with respect to the arguments at these places; torch takes real numbers alone."""
+
+    def of_some(*some: Tensor) -> tuple[Tensor, ...]:
+        given = dict(zip(places, some, strict=True))
+        return _tuple(function(*(given.get(place, value) for place, value in enumerate(args))))
+
+    made = torch.func.vjp(of_some, *(args[place] for place in places))
+    return made[1](tuple(_cotangent(y) for y in made[0]))
+
+
 def _tuple(value: Any) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
 
@@ -70,7 +78,7 @@ def _cotangent(y: Tensor) -> Tensor:
 
 def _stacked(args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Two samples of everything, the second scaled so that mixing them up shows."""
-    return tuple(torch.stack([tensor, 0.5 * tensor]) for tensor in args)
+    return tuple(torch.stack([t, 0.5 * t if t.is_floating_point() else t]) for t in args)
 
 
 def _flat(value: Any) -> list[Tensor]:

@@ -276,7 +276,7 @@ def _hold_closed_form(subject: Subject, scenario: Scenario, invariant: Invariant
     operator, sizes = subject.operator, dict(scenario.sizes)
     where = f"[{replace(scenario, name=invariant.name).describe(operator)}]"
     made = invariant.make(sizes, Draw(0), subject.dtype)
-    inputs = tuple(made[arg.name].to(subject.dtype) for arg in operator.inputs)
+    inputs = tuple(arg.cast(made[arg.name], subject.dtype) for arg in operator.inputs)
     call = Call(inputs, realise(operator, scenario, subject.dtype).cotangents)
     exact = invariant.outputs(*call.to_float64().inputs)
     measure = expected_of(operator, call, subject.dtype)

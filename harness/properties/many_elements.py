@@ -79,7 +79,14 @@ def _run(tally: Tally, subject: Subject, scenario: Scenario) -> None:
     def draw(shape: tuple[int, ...], scale: float) -> torch.Tensor:
         return torch.randn(shape, generator=generator, device="cuda", dtype=subject.dtype).mul_(scale)
 
-    inputs = tuple(draw(arg.shape_for(sizes), evaluate(arg.scale, sizes)).requires_grad_() for arg in operator.inputs)
+    def argument(arg: TensorArg) -> torch.Tensor:
+        shape = arg.shape_for(sizes)
+        if arg.is_floating:
+            return draw(shape, evaluate(arg.scale, sizes)).requires_grad_(arg.differentiable)
+        low, high = (int(evaluate(bound, sizes)) for bound in (arg.low, arg.high))
+        return torch.randint(low, high, shape, generator=generator, device="cuda").to(arg.dtype)
+
+    inputs = tuple(argument(arg) for arg in operator.inputs)
     cotangents = []
     for arg in operator.outputs:
         cotangent = torch.zeros(arg.shape_for(sizes), device="cuda", dtype=subject.dtype)

@@ -67,7 +67,7 @@ def _inputs_die(subject: Subject, scenario: Scenario) -> None:
     """Check that only the caller holds an input after backward, although the outputs live."""
     leaves = subject.realise(scenario)
     # Leaves are held by the nodes that accumulate their gradients; computed tensors only by the code that saved them.
-    call = Call(tuple(tensor * 1 for tensor in leaves.inputs), leaves.cotangents)
+    call = Call(tuple(t * 1 if t.requires_grad else t.clone() for t in leaves.inputs), leaves.cotangents)
     outputs = subject.outputs(call, scenario)
     _backward(outputs, leaves)
     alive = {arg.name: weakref.ref(x) for arg, x in zip(subject.operator.inputs, call.inputs, strict=True)}

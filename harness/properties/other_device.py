@@ -25,8 +25,8 @@ def check(subject: Subject) -> dict[str, Any]:
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
     call = realise(subject.operator, scenario, subject.dtype, "cuda:1")
-    for tensor in call.inputs:
-        tensor.requires_grad_()
+    for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True):
+        tensor.requires_grad_(arg.differentiable)
     with torch.cuda.device(0):
         outputs = subject.outputs(call, scenario)
         gradients = subject.gradients(call, outputs, scenario)

@@ -111,7 +111,7 @@ def _named(subject: Subject, call: WrongCall, grad: bool) -> dict[str, Tensor]:
     leaves = {
         arg.name: value.requires_grad_(grad)
         for arg, value in zip(subject.operator.inputs, call.inputs, strict=True)
-        if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+        if arg.differentiable and isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
     }
     outputs = [y for y in tree_leaves(call.make(subject)) if isinstance(y, Tensor)]
     names = [arg.name for arg in subject.operator.outputs]

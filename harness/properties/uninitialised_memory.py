@@ -25,7 +25,7 @@ from torch import Tensor
 from harness.errors import Failure, NoEvidence
 from harness.judging.oracle import expected
 from harness.judging.property import Property
-from harness.judging.scenario import Scenario
+from harness.judging.scenario import Scenario, realise
 from harness.judging.scenarios import representative, smallest, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import FOLLOWS, Tally
@@ -114,7 +114,7 @@ def _shapes(subject: Subject, scenario: Scenario) -> list[tuple[int, ...]]:
     """Shapes of outputs, of gradients, and of the steps in between."""
     operator, sizes = subject.operator, dict(scenario.sizes)
     shapes = {arg.shape_for(sizes): None for arg in (*operator.inputs, *operator.outputs)}
-    inputs = [torch.zeros(arg.shape_for(sizes), dtype=subject.dtype) for arg in operator.inputs]
+    inputs = realise(operator, scenario, subject.dtype).inputs
     shapes |= {tuple(step.shape): None for step in operator.intermediates(*inputs).values()}
     return list(shapes)
 

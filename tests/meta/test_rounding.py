@@ -214,6 +214,34 @@ def test_a_reference_that_leaves_float64_is_told_so() -> None:
         normal(3).float()
 
 
+# sums by index
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["different", "equal"])
+def test_a_sum_by_index_has_as_many_terms_as_its_index_says(equal: bool) -> None:
+    """3000 rows are added to row 0, three to row 1, none to row 2."""
+    x = torch.full((3003, 8), 1.1, dtype=torch.float64) if equal else normal(3003, 8).abs()
+    index = torch.tensor([0] * 3000 + [1] * 3)
+    zeros = torch.zeros(3, 8, dtype=torch.float64)
+    envelope = of(lambda: torch.index_add(zeros, 0, index, x))
+    exact = torch.index_add(zeros, 0, index, x)
+    sigma = envelope.sigma.reshape(3, 8).mean(1)
+    assert sigma[0] > 10 * sigma[1] * (exact[0] / exact[1]).mean() / 2
+    assert float(sigma[2]) == 0
+    right = torch.index_add(zeros.float(), 0, index, x.float())
+    assert compare(right, envelope).holds
+    for wrong in (right.bfloat16(), torch.index_add(zeros.float(), 0, index[:-1], x.float()[:-1])):
+        assert not compare(wrong, envelope).holds
+
+
+def test_a_running_sum_errs_more_along_the_way() -> None:
+    x = normal(4000).abs()
+    envelope = of(lambda: x.cumsum(0))
+    assert envelope.sigma[-100:].mean() > 20 * envelope.sigma[:100].mean()
+    assert compare(x.float().cumsum(0), envelope).holds
+    assert not compare(x.bfloat16().cumsum(0), envelope).holds
+
+
 # many runs at once
 
 
