@@ -26,7 +26,8 @@ _SETUPTOOLS = "setuptools/_vendor"
 class Probe:
     """One piece of global state: how to read it, how to restore it, and an unusual value for it, if there is one.
 
-    What may have changed where `read` does not see it is restored `always`.
+    What may have changed where `read` does not see it is restored `always`. `elsewhere`: other threads must answer,
+    which takes as long as a processor needs to become free for them.
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class Probe:
         write: Callable[[Any], object],
         unusual: Callable[[Any], Any] | None = None,
         always: bool = False,
+        elsewhere: bool = False,
     ) -> None:
-        self.name, self.read, self.write, self.unusual, self.always = name, read, write, unusual, always
+        self.name, self.read, self.write, self.unusual = name, read, write, unusual
+        self.always, self.elsewhere = always, elsewhere
 
 
 def _flushes_denormals() -> bool:
@@ -58,8 +61,9 @@ def _modes(device: str, libraries: list[ctypes.CDLL]) -> list[Probe]:
             floating_point.of_openmp_threads,
             lambda _: floating_point.give_openmp_threads(libraries),
             always=True,
+            elsewhere=True,
         ),
-        Probe(f"{of} torch's threads for tasks", floating_point.of_interop_threads, lambda _: None),
+        Probe(f"{of} torch's threads for tasks", floating_point.of_interop_threads, lambda _: None, elsewhere=True),
     ]
     if not floating_point.is_known():
         return [*found, Probe("flushing of denormals", _flushes_denormals, torch.set_flush_denormal, lambda _: True)]
@@ -69,6 +73,7 @@ def _modes(device: str, libraries: list[ctypes.CDLL]) -> list[Probe]:
                 f"{of} autograd's thread",
                 partial(floating_point.of_autograds_thread, device),
                 lambda was: floating_point.on_autograds_thread(device, partial(floating_point.write, was)),
+                elsewhere=True,
             )
         )
     name = f"{of} the calling thread"
@@ -259,9 +264,11 @@ class Watch:
                 probe.write(probe.unusual(self._before[probe.name]))
         self._before = {probe.name: probe.read() for probe in self._probes}
 
-    def changes(self) -> Iterator[tuple[str, str, str]]:
-        """(name, what it is now, what it was) for each piece of state that has changed."""
+    def changes(self, elsewhere: bool = True) -> Iterator[tuple[str, str, str]]:
+        """(name, what it is now, what it was) for each changed piece of state; `elsewhere`: on other threads too."""
         for probe in self._probes:
+            if probe.elsewhere and not elsewhere:
+                continue
             now, was = probe.read(), self._before[probe.name]
             if probe.name == "functions":
                 for name, value in was.items():

@@ -51,8 +51,8 @@ def check(subject: Subject) -> dict[str, Any]:
 def _phases(subject: Subject, scenario: Scenario, watch: Watch) -> int:
     where = f"[{scenario.describe(subject.operator)}]"
 
-    def hold(phase: str) -> None:
-        for name, now, was in watch.changes():
+    def hold(phase: str, elsewhere: bool = True) -> None:
+        for name, now, was in watch.changes(elsewhere):
             raise Failure(f"{name} was {now} after {phase}, but should be left as it was, {was} {where}")
 
     call = subject.realise(scenario)
@@ -74,8 +74,9 @@ def _phases(subject: Subject, scenario: Scenario, watch: Watch) -> int:
             try:
                 wrong.make(subject)
             except CANDIDATE_ERRORS:
-                hold(f"a refused call with {wrong.what}")
+                hold(f"a refused call with {wrong.what}", elsewhere=False)
                 count += 1
+    hold("calls that were refused")
     return count
 
 
