@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,25 +40,39 @@ _MIXED = re.compile(r"two different devices|same device|different devices|at lea
 
 
 def asked(subject: Subject) -> dict[str, str]:
-    """What `answer` found. Raises as `fresh_process.asked` does, and Unavailable without a compiler."""
-    question = {**fresh_subject.described(subject), "form": subject.operator.form, "library": str(fake_cuda.built())}
-    found: dict[str, str] = json.loads(fresh_process.asked(__name__, answer.__name__, json.dumps(question), LIMIT))
+    """What `answer` found in this form. Raises as `fresh_process.asked` does, and Unavailable without a compiler."""
+    forms = [form.form for form in (subject.whole or subject.operator).every_form()]
+    about = {**fresh_subject.described(subject), "forms": forms, "library": str(fake_cuda.built())}
+    found: dict[str, str] = json.loads(_asked(json.dumps(about)))[subject.operator.form]
     return found
 
 
+@lru_cache(maxsize=64)
+def _asked(question: str) -> str:
+    return fresh_process.asked(__name__, answer.__name__, question, LIMIT)
+
+
 def answer(asked: str) -> str:
-    """Runs in the fresh process: `failure`, `lacks` (why it says nothing), or `forward` and `backward`, as JSON."""
+    """Runs in the fresh process. For each form: `failure`, `lacks` (why it says nothing), or `forward` and `backward`.
+
+    One process for all forms: it takes a second or two to start.
+    """
     question = json.loads(asked)
     fake_cuda.install(Path(question["library"]))
-    operator = fresh_subject.operator(question).in_form(question["form"])
+    operator = fresh_subject.operator(question)
     found = fresh_subject.imported(question)
     if found is None:
-        return json.dumps({"lacks": "the function cannot be found by name"})
+        lacks = {"lacks": "the function cannot be found by name"}
+        return json.dumps({name: lacks for name in question["forms"]})
     subject = Subject(operator, question["backend"], question["device"], torch.float32, fresh_subject.made(found))
-    judged = _judged(subject.in_form(operator))
+    return json.dumps({name: _judged_in(subject.in_form(operator.in_form(name))) for name in question["forms"]})
+
+
+def _judged_in(subject: Subject) -> dict[str, str]:
+    judged = _judged(subject)
     if "failure" in judged:
-        judged["failure"] += f" [{smallest(operator).describe(operator)}]"
-    return json.dumps(judged)
+        judged["failure"] += f" [{smallest(subject.operator).describe(subject.operator)}]"
+    return judged
 
 
 class _AsOnAGpu(TorchFunctionMode):
