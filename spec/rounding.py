@@ -163,6 +163,11 @@ def one_sum() -> AbstractContextManager[None]:
     return _inside("one_sum")
 
 
+def inside(block: str) -> bool:
+    """Whether this thread is in a block of that name: `wide`, `one_sum` or `apart`."""
+    return bool(getattr(_region, block))
+
+
 def apart() -> AbstractContextManager[None]:
     """In this block elements of equal value have different errors, in all runs.
 
