@@ -31,7 +31,7 @@ _NO_VALUES = "raises; there are no values"
 _SUMMED_AWAY = "a wrong shape that autograd sums away: the values are right"
 
 #: Faults of these kinds that ordinary values do not show, and why: never counted among the detections.
-LEFT_OUT = {
+LEFT_OUT: dict[str, dict[str, str]] = {
     "lltm": {
         "MaskTimesExp": "wrong only beyond the overflow of exp",
         "MaskTimesExpHalf": "wrong only beyond the overflow of exp in float16",
@@ -58,7 +58,7 @@ LEFT_OUT = {
     "lltm_sequence": {},
 }
 #: Faults that the value families show. Ordinary values hardly show the last two either.
-AT_EDGES = {
+AT_EDGES: dict[str, tuple[str, ...]] = {
     "lltm": ("MaskTimesExp", "MaskTimesExpHalf", "SlopeZeroAtZero", "SlopeZeroNearZero"),
     "mlp": ("Relu6", "SlopeOneAtZero", "SlopeHalfAtZero", "SlopeZeroNearZero"),
     "layer_norm": ("CancellingVariance", "HidesNotANumber", "EpsLostInHalf", "VarianceInHalf", "MeanInBfloat16"),
@@ -66,7 +66,7 @@ AT_EDGES = {
 }
 #: Faults that are right in other dtypes. So are all of the kind "precision", which run in their own dtype alone.
 _DOUBLE, _LONG = (torch.float64,), (torch.float32, torch.float64)
-ONLY_IN = {
+ONLY_IN: dict[str, dict[str, tuple[torch.dtype, ...]]] = {
     "lltm": {"DoubleThroughFloat": _DOUBLE},
     "mlp": {},
     "layer_norm": {"NegativeVariance": _LONG, "EpsOutsideTheRoot": _LONG},

@@ -81,7 +81,7 @@ class _Sums(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the sums of every tensor that is computed."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         # The tensor is kept too: another one could get its id.
         self._known: dict[int, tuple[Tensor, Sums]] = {}
 
