@@ -19,7 +19,8 @@ SEED = 1
 
 
 def test_every_operator_is_studied() -> None:
-    assert set(candidates.OPERATORS) == set(discovery.operators()) == set(method.SEEDS)
+    measure = "name it in tools/study/candidates.py, then python -m tools.study.method --operator NAME -o RECORD"
+    assert set(candidates.OPERATORS) == set(discovery.operators()) == set(method.SEEDS), measure
     for names in (candidates.LEFT_OUT, candidates.AT_EDGES, candidates.ONLY_IN, candidates.HONEST):
         assert list(names) == list(candidates.OPERATORS)
 
