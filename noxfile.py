@@ -258,7 +258,7 @@ def mutation(session: nox.Session) -> None:
 
 @nox.session(name="method-study")
 def method_study(session: nox.Session) -> None:
-    """Measure false alarms and detections of six judges, then redraw docs/method.md; some minutes of one core."""
+    """Measure false alarms and detections of ten judges, then redraw docs/method.md; 20 minutes of one core."""
     record = "results/cpu/method.json"
     run(session, "python", "-m", "tools.study.method", "-o", record, *session.posargs)
     run(session, "python", "-m", "tools.study.method", "--draw", record)

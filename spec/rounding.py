@@ -226,6 +226,11 @@ def one_sum() -> AbstractContextManager[None]:
     return _inside("one_sum")
 
 
+def inside(block: str) -> bool:
+    """Whether this thread is in a block of that name: `wide` or `one_sum`."""
+    return bool(getattr(_region, block))
+
+
 @contextmanager
 def apart(tensor: Tensor) -> Iterator[None]:
     """In this block elements of equal value have different errors where those of `tensor` differ, in all runs.

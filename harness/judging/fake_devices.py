@@ -63,7 +63,7 @@ def answer(asked: str) -> str:
     found = fresh_subject.imported(question)
     if found is None:
         lacks = {"lacks": "the function cannot be found by name"}
-        return json.dumps({name: lacks for name in question["forms"]})
+        return json.dumps(dict.fromkeys(question["forms"], lacks))
     subject = Subject(operator, question["backend"], question["device"], torch.float32, fresh_subject.made(found))
     return json.dumps({name: _judged_in(subject.in_form(operator.in_form(name))) for name in question["forms"]})
 

@@ -14,7 +14,7 @@ from tests.zoo.gaming import table as attacks
 from tools.soak import table as soak
 from tools.soak.__main__ import places
 from tools.soak.state import State
-from tools.study import judges, method
+from tools.study import judges, method, tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / method.DOCUMENT).read_text()
@@ -24,9 +24,14 @@ SOAK = State.read(ROOT / soak.RECORD)
 
 def test_tables_are_those_of_the_record() -> None:
     redraw = "python -m tools.study.method --draw results/cpu/method.json"
-    assert method.insert(RECORD, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
+    assert tables.insert(RECORD, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", DOCUMENT, flags=re.MULTILINE)
-    assert sorted(markers) == sorted([*method.drawn(RECORD), *soak.drawn(SOAK), attacks.MARKER])
+    assert sorted(markers) == sorted([*tables.drawn(RECORD), *soak.drawn(SOAK), attacks.MARKER])
+
+
+def test_the_record_is_of_the_judges_and_operators_of_the_code() -> None:
+    assert RECORD["judges"] == method.started()["judges"]
+    assert {name: part["seeds"] for name, part in RECORD["operators"].items()} == method.SEEDS
 
 
 def test_tables_of_the_soak_are_those_of_its_state() -> None:
@@ -71,7 +76,7 @@ def test_tolerances_are_those_of_assert_close(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 50, 99, 100])
 def test_interval_holds_the_rate_and_is_known(k: int) -> None:
-    low, high = method.interval(k, 100)
+    low, high = tables.interval(k, 100)
     assert 0 <= low <= k / 100 <= high <= 1
     if k == 50:
         assert (round(low, 4), round(high, 4)) == (0.4038, 0.5962)

@@ -12,7 +12,7 @@ from harness.rendering import tables
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.report import Report
 from tools import verdict_picture
-from tools.study import method
+from tools.study import tables as study_tables
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -44,19 +44,17 @@ def test_the_counts_of_the_readme_are_those_of_the_reports(machine: str, place: 
 
 def test_the_error_rates_of_the_readme_are_those_of_the_records() -> None:
     study = json.loads((ROOT / "results/cpu/method.json").read_text())
-    single, pooled = (method.SMALL, method.LARGE), (method.POOLED,)
-
-    def share(dtype: str, group: str, sizes: tuple[str, ...]) -> float:
-        rejected, calls = method.tally(study, dtype, group, "ours", sizes)
-        return rejected / calls
-
+    tally, pooled = study_tables.tally, (study_tables.POOLED,)
     text = " ".join(README.split())  # wherever its lines end
-    for dtype in study["counts"]:
-        rejected, calls = method.tally(study, dtype, "controls", "ours", single)
-        assert f"{rejected} of {calls} calls in each dtype" in text, dtype
-        assert f"{100 * share(dtype, 'faults', pooled):.3g}% in {dtype}" in text
-    assert f"From one call it found {share('bfloat16', 'faults', single):.0%} in bfloat16" in text
-    assert f"{len(study['controls'])} right implementations" in text
+    rejected, calls = tally(study, "controls", "ours", study_tables.SINGLE)
+    assert f"{rejected} of {calls} calls of" in text
+    names = sum(len(part["controls"]) for part in study["operators"].values())
+    assert f"{names} right implementations of {len(study['operators'])} operators" in text
+    for dtype in study_tables.dtypes_of(study):
+        k, n = tally(study, "faults", "ours", pooled, dtypes=(dtype,))
+        assert f"{100 * k / n:.3g}% in {dtype}" in text
+    k, n = tally(study, "faults", "ours", study_tables.SINGLE, dtypes=("bfloat16",))
+    assert f"From one call it found {k / n:.0%} in bfloat16" in text
 
     mutation = json.loads((ROOT / "results/cpu/mutation.json").read_text())
     found = sum(fault["status"] == "killed" for fault in mutation["faults"])

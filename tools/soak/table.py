@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.rendering import tables
 from tools.soak.state import State
-from tools.study.method import interval
+from tools.study.tables import interval
 
 DOCUMENT = Path("docs/method.md")
 RECORD = Path("results/cpu/soak.json")

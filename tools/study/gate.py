@@ -32,7 +32,7 @@ from harness.gate.verdict import VISIBLE
 from harness.gate.workers import Worker, workers
 from harness.rendering import tables
 from harness.running import environment
-from tools.study.method import percent
+from tools.study.tables import percent
 
 DOCUMENT = Path("docs/gate.md")
 KIND, SCHEMA = "gate-study", 1

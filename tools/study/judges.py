@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,8 +12,11 @@ from torch import Tensor
 from harness.judging.compare import NOT_FINITE, SAME, compare
 from harness.judging.oracle import expected_of
 from harness.judging.scenario import Call, Scenario, realise
+from harness.judging.ulps import ulp
 from spec.contract import Operator
 from spec.envelope import Envelope
+from spec.rounding import UNIT_ROUNDOFF
+from tools.study.products import Sums, sums_of
 
 #: The default (rtol, atol) of torch.testing.assert_close.
 ASSERT_CLOSE = {
@@ -23,6 +27,8 @@ ASSERT_CLOSE = {
 }
 #: rtol and atol of KernelBench's later versions; they have none for float64, so it gets those of float32.
 KERNELBENCH_LATER = {torch.float64: 1e-4, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 1e-2}
+#: Decimal digits that every number of so many survives the way into the dtype and back, as C's FLT_DIG.
+DECIMAL_DIGITS = {torch.float64: 15, torch.float32: 6, torch.float16: 3, torch.bfloat16: 2}
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Measure:
     rounded: dict[str, Tensor]
     #: The reference in the dtype itself, with autograd's gradients.
     eager: dict[str, Tensor]
+    #: The longest sum on the way to each result, and what its terms add up to: see `tools.study.products`.
+    sums: dict[str, Sums]
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,8 @@ def measure(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Measu
     found = expected_of(operator, call, dtype)
     envelopes = {**found.outputs, **{f"gradient of {name}": e for name, e in found.gradients.items()}}
     rounded = {name: envelope.exact.to(dtype) for name, envelope in envelopes.items()}
-    return Measure(dtype, envelopes, rounded, _eager(operator, call))
+    sums = sums_of(operator, call)
+    return Measure(dtype, envelopes, rounded, _eager(operator, call), {name: sums[name] for name in envelopes})
 
 
 def _eager(operator: Operator, call: Call) -> dict[str, Tensor]:
@@ -106,6 +115,41 @@ def _twice_eager(measure: Measure, name: str, candidate: Tensor) -> bool:
     return bool(of_candidate <= 2 * of_eager + torch.finfo(measure.dtype).tiny)
 
 
+def _error(measure: Measure, name: str, candidate: Tensor) -> Tensor:
+    """|candidate - the rounded reference|: 0 for equal infinities and for NaN of both, infinite for others."""
+    got, should = candidate.double(), measure.rounded[name].double()
+    same = (got == should) | (got.isnan() & should.isnan())
+    return (got - should).abs().masked_fill(same, 0.0).nan_to_num(nan=math.inf)
+
+
+def _blas(measure: Measure, name: str, candidate: Tensor) -> bool:
+    """||candidate - y||_F <= sqrt(k + 2) u ||A||_F ||B||_F: BLAS++, `test/check_gemm.hh`, as `products` extends it."""
+    error, finite = _error(measure, name, candidate), measure.rounded[name].isfinite()
+    if bool(error[~finite].any()):
+        return False
+    return float(error[finite].norm()) <= measure.sums[name].allowed(UNIT_ROUNDOFF[measure.dtype], finite)
+
+
+def _within_ulps(most: int) -> Callable[[Measure, str, Tensor], bool]:
+    def accepts(measure: Measure, name: str, candidate: Tensor) -> bool:
+        """|candidate - y| <= most units in the last place of y, for each element."""
+        unit = ulp(measure.rounded[name].double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0), measure.dtype)
+        return bool((_error(measure, name, candidate) <= most * unit).all())
+
+    return accepts
+
+
+def _digits(measure: Measure, name: str, candidate: Tensor) -> bool:
+    """|candidate - y| <= 10^-d |y| for each element, d being the dtype's decimal digits less one.
+
+    This is NIST's log relative error, -log10(|candidate - y| / |y|) >= d. At y = 0 it is that of the absolute error.
+    """
+    should = measure.rounded[name].double().abs()
+    scale = torch.where(should == 0, 1.0, should).nan_to_num(nan=0.0, posinf=0.0)
+    least = DECIMAL_DIGITS[measure.dtype] - 1
+    return bool((_error(measure, name, candidate) <= 10.0**-least * scale).all())
+
+
 #: NaN equals NaN for all judges, so that they do not differ by their treatment of NaN.
 JUDGES = (
     Judge("ours", "the four statistics within the envelope, `harness.judging.compare`", _ours),
@@ -132,4 +176,16 @@ JUDGES = (
         sees_gradients=False,
     ),
     Judge("allclose 1e-2, gradients", "`allclose 1e-2`, of the gradients too", _kernelbench),
+    Judge(
+        "BLAS++",
+        "Frobenius norm of the error <= sqrt(k + 2) u times that of A times that of B: BLAS++'s testers",
+        _blas,
+    ),
+    Judge("4 ULP", "each element within 4 units in the last place: GoogleTest's `ASSERT_FLOAT_EQ`", _within_ulps(4)),
+    Judge("16 ULP", "the same with 16, the most that OpenCL's table allows pow or erf in float32", _within_ulps(16)),
+    Judge(
+        "digits",
+        "each element right to 5, 14, 2 and 1 decimal digits in the four dtypes: NIST's log relative error",
+        _digits,
+    ),
 )
