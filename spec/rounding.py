@@ -186,10 +186,11 @@ _SCATTERS = frozenset(
 
 
 class _Region(threading.local):
-    """How many `wide` and `one_sum` blocks this thread is in, and the tensor of its `apart` block."""
+    """How many `wide`, `one_sum` and `apart` blocks this thread is in, and the tensor of the last one."""
 
     wide = 0
     one_sum = 0
+    apart = 0
     beside: Tensor | None = None
     #: Whether the result of the next operation is the tensor of the `apart` block.
     awaited = False
@@ -227,7 +228,7 @@ def one_sum() -> AbstractContextManager[None]:
 
 
 def inside(block: str) -> bool:
-    """Whether this thread is in a block of that name: `wide` or `one_sum`."""
+    """Whether this thread is in a block of that name: `wide`, `one_sum` or `apart`."""
     return bool(getattr(_region, block))
 
 
@@ -244,7 +245,8 @@ def apart(tensor: Tensor) -> Iterator[None]:
     tensor.view_as(tensor)  # under vmap, only the mode sees the elements of all runs
     _region.awaited = False
     try:
-        yield
+        with _inside("apart"):
+            yield
     finally:
         _region.beside = outer
 
