@@ -131,6 +131,12 @@ class TensorArg:
         # int() would fix a symbolic size, as torch.export has them, to its current value.
         return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
+    def ordinary(self, sizes: Sizes, draw: Draw) -> Tensor:
+        """Gaussian values (float64), or integers of the range (int64)."""
+        if self.is_floating:
+            return draw.normal(self.shape_for(sizes), evaluate(self.scale, sizes))
+        return draw.integers(self.shape_for(sizes), int(evaluate(self.low, sizes)), int(evaluate(self.high, sizes)))
+
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:
         """(name, begin, end) of each named part of dimension `dim`; empty if it has none."""
         found, begin = [], 0
@@ -381,10 +387,4 @@ class Operator:
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
         """Gaussian inputs, each with the scale of its `TensorArg`; integers and truth values (int64) in its range."""
-        return {arg.name: _drawn(arg, sizes, draw) for arg in self.inputs}
-
-
-def _drawn(arg: TensorArg, sizes: Sizes, draw: Draw) -> Tensor:
-    if arg.is_floating:
-        return draw.normal(arg.shape_for(sizes), evaluate(arg.scale, sizes))
-    return draw.integers(arg.shape_for(sizes), int(evaluate(arg.low, sizes)), int(evaluate(arg.high, sizes)))
+        return {arg.name: arg.ordinary(sizes, draw) for arg in self.inputs}

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from spec.rounding import MOVES
+from spec.decomposing import steps
+from spec.rounding import CREATIONS, LINEAR, MOVES
 
 #: Whether numpy's long double has more digits than float64 on this platform.
 AVAILABLE = bool(np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 256)
@@ -57,10 +58,13 @@ def _mean(x: Wide, dims: Sequence[int] | None = None, keepdim: bool = False) -> 
 ARITHMETIC: dict[Any, Callable[..., Wide]] = {
     _aten.abs.default: np.abs,
     _aten.add.Tensor: lambda x, y, alpha=1: x + alpha * y,
+    _aten.add.Scalar: lambda x, y, alpha=1: x + alpha * y,
     _aten.addmm.default: lambda bias, x, y: bias + x @ y,
     _aten.clamp.default: lambda x, low=None, high=None: np.clip(x, low, high),
     _aten.clamp_max.default: np.minimum,
     _aten.clamp_min.default: np.maximum,
+    _aten.cos.default: np.cos,
+    _aten.div.Scalar: np.divide,
     _aten.div.Tensor: np.divide,
     _aten.elu.default: _elu,
     _aten.exp.default: np.exp,
@@ -70,7 +74,12 @@ ARITHMETIC: dict[Any, Callable[..., Wide]] = {
     _aten.mean.default: _mean,
     _aten.mean.dim: _mean,
     _aten.mm.default: np.matmul,
+    _aten.amax.default: lambda x, dims=(), keepdim=False: np.max(x, axis=tuple(dims) or None, keepdims=keepdim),
+    _aten.amin.default: lambda x, dims=(), keepdim=False: np.min(x, axis=tuple(dims) or None, keepdims=keepdim),
     _aten.bmm.default: np.matmul,
+    _aten.maximum.default: np.maximum,
+    _aten.minimum.default: np.minimum,
+    _aten.mul.Scalar: np.multiply,
     _aten.mul.Tensor: np.multiply,
     _aten.pow.Tensor_Scalar: np.power,
     _aten.reciprocal.default: np.reciprocal,
@@ -78,7 +87,10 @@ ARITHMETIC: dict[Any, Callable[..., Wide]] = {
     _aten.rsqrt.default: lambda x: 1 / np.sqrt(x),
     _aten.rsub.Scalar: lambda x, y, alpha=1: y - alpha * x,
     _aten.sigmoid.default: lambda x: 1 / (1 + np.exp(-x)),
+    _aten.sign.default: np.sign,
+    _aten.sin.default: np.sin,
     _aten.sqrt.default: np.sqrt,
+    _aten.sub.Scalar: lambda x, y, alpha=1: x - alpha * y,
     _aten.sub.Tensor: lambda x, y, alpha=1: x - alpha * y,
     _aten.sum.default: _sum,
     _aten.sum.dim_IntList: _sum,
@@ -86,16 +98,6 @@ ARITHMETIC: dict[Any, Callable[..., Wide]] = {
 }
 
 _PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default})
-_CREATIONS = frozenset(
-    {
-        _aten.full.default,
-        _aten.full_like.default,
-        _aten.new_ones.default,
-        _aten.new_zeros.default,
-        _aten.ones.default,
-        _aten.zeros.default,
-    }
-)
 
 
 class NotPrecise(Exception):
@@ -120,12 +122,16 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        made_of = None if func in MOVES or func in ARITHMETIC else steps(func)
+        if made_of is not None:
+            with self:
+                return made_of(*args, **kwargs)
         if func in ARITHMETIC and any(tensor.is_floating_point() for tensor in _tensors(args)):
             return self._computed(func, args, kwargs)
         result = func(*args, **kwargs)
-        if func in MOVES and not func._schema.name.endswith("_like"):
+        if func in LINEAR:
             self._remember(result, func(*_mapped(args, self._low_of), **kwargs))
-        elif func not in MOVES | _CREATIONS and any(part.is_floating_point() for part in _tensors(result)):
+        elif func not in CREATIONS and any(part.is_floating_point() for part in _tensors(result)):
             raise NotPrecise(f"{func} is not listed in ARITHMETIC")
         return result
 

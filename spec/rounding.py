@@ -51,7 +51,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -60,7 +60,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
+from spec.decomposing import steps
 from spec.noise import Noise
 from spec.parts import parts_of
 from spec.repeats import repeats
@@ -78,24 +80,15 @@ PARTS = 4
 
 _aten = torch.ops.aten
 
-#: Operators that move, select, compare or make data, without rounding. All others round.
-MOVES = frozenset(
+#: Operators that move or compare data, without rounding: what holds of a tensor holds of its parts.
+LINEAR = frozenset(
     {
-        _aten.abs.default,
         _aten.alias.default,
-        _aten.amax.default,
-        _aten.amin.default,
-        _aten.arange.default,
-        _aten.arange.start,
-        _aten.arange.start_step,
         _aten.bitwise_and.Tensor,
         _aten.bitwise_not.default,
         _aten.bitwise_or.Tensor,
         _aten.cat.default,
         _aten.chunk.default,
-        _aten.clamp.default,
-        _aten.clamp_max.default,
-        _aten.clamp_min.default,
         _aten.clone.default,
         _aten.detach.default,
         _aten.diagonal.default,
@@ -104,8 +97,6 @@ MOVES = frozenset(
         _aten.eq.Tensor,
         _aten.expand.default,
         _aten.flip.default,
-        _aten.full.default,
-        _aten.full_like.default,
         _aten.gather.default,
         _aten.ge.Scalar,
         _aten.ge.Tensor,
@@ -113,6 +104,7 @@ MOVES = frozenset(
         _aten.gt.Tensor,
         _aten.index.Tensor,
         _aten.index_select.default,
+        _aten.isinf.default,
         _aten.isnan.default,
         _aten.le.Scalar,
         _aten.le.Tensor,
@@ -121,31 +113,15 @@ MOVES = frozenset(
         _aten.logical_or.default,
         _aten.lt.Scalar,
         _aten.lt.Tensor,
-        _aten.masked_fill.Scalar,
-        _aten.masked_fill.Tensor,
-        _aten.max.default,
-        _aten.max.dim,
-        _aten.maximum.default,
-        _aten.min.default,
-        _aten.min.dim,
-        _aten.minimum.default,
         _aten.ne.Scalar,
         _aten.ne.Tensor,
         _aten.neg.default,
-        _aten.new_ones.default,
-        _aten.new_zeros.default,
-        _aten.ones.default,
-        _aten.ones_like.default,
         _aten.permute.default,
-        _aten.relu.default,
         _aten.repeat.default,
         _aten.reshape.default,
         _aten.roll.default,
-        _aten.scalar_tensor.default,
         _aten.select.int,
-        _aten.sign.default,
         _aten.slice.Tensor,
-        _aten.sort.default,
         _aten.split.Tensor,
         _aten.split_with_sizes.default,
         _aten.squeeze.default,
@@ -153,7 +129,6 @@ MOVES = frozenset(
         _aten.squeeze.dims,
         _aten.stack.default,
         _aten.t.default,
-        _aten.topk.default,
         _aten.transpose.int,
         _aten.tril.default,
         _aten.triu.default,
@@ -163,10 +138,59 @@ MOVES = frozenset(
         _aten.unsqueeze.default,
         _aten.view.default,
         _aten.where.self,
+        torch.ops.prims.broadcast_in_dim.default,
+    }
+)
+#: Operators that make data.
+CREATIONS = frozenset(
+    {
+        _aten.arange.default,
+        _aten.arange.start,
+        _aten.arange.start_step,
+        _aten.full.default,
+        _aten.full_like.default,
+        _aten.empty.memory_format,
+        _aten.empty_like.default,
+        _aten.new_empty.default,
+        _aten.new_full.default,
+        _aten.new_ones.default,
+        _aten.new_zeros.default,
+        _aten.ones.default,
+        _aten.ones_like.default,
+        _aten.scalar_tensor.default,
         _aten.zeros.default,
         _aten.zeros_like.default,
     }
 )
+#: Operators whose results are arguments, which one depends on the values.
+_CHOICES = frozenset(
+    {
+        _aten.abs.default,
+        _aten.amax.default,
+        _aten.amin.default,
+        _aten.clamp.default,
+        _aten.clamp_max.default,
+        _aten.clamp_min.default,
+        _aten.masked_fill.Scalar,
+        _aten.masked_fill.Tensor,
+        _aten.max.default,
+        _aten.max.dim,
+        _aten.maximum.default,
+        _aten.min.default,
+        _aten.min.dim,
+        _aten.minimum.default,
+        _aten.relu.default,
+        _aten.scatter.src,
+        _aten.scatter.value,
+        _aten.sign.default,
+        _aten.sort.default,
+        _aten.topk.default,
+        _aten.where.ScalarOther,
+        _aten.where.ScalarSelf,
+    }
+)
+#: Operators without rounding. All others round.
+MOVES = LINEAR | CREATIONS | _CHOICES
 
 #: Operators that multiply matrices.
 PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
@@ -227,6 +251,25 @@ def one_sum() -> AbstractContextManager[None]:
     return _inside("one_sum")
 
 
+class Widening:
+    """A `wide` block that begins and ends where a reference says so, and not with an indentation."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def begin(self) -> None:
+        """Begin it, if it has not begun."""
+        if not self._open:
+            _region.wide += 1
+            self._open = True
+
+    def end(self) -> bool:
+        """End it; False if it had not begun."""
+        was, self._open = self._open, False
+        _region.wide -= was
+        return was
+
+
 def inside(block: str) -> bool:
     """Whether this thread is in a block of that name: `wide`, `one_sum` or `apart`."""
     return bool(getattr(_region, block))
@@ -266,6 +309,12 @@ class Amplitude:
     most: Tensor
     exact: Tensor | None
     overflows: Tensor | None
+
+
+def knows(func: Any) -> bool:
+    """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
+    listed = MOVES | PRODUCTS | _SUMS | _SCATTERS
+    return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
 
 class Amplitudes:
@@ -332,6 +381,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         if _is_mutable(func) and args[0].is_floating_point():
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
+        made_of = None if func in MOVES else steps(func)
+        if made_of is not None:
+            return self._composed(made_of, args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         if _region.awaited:
             _region.beside = result
@@ -340,6 +392,13 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(result, tuple | list):
             return type(result)(self._rounded(func, part, args, kwargs or {}) for part in result)
         return self._rounded(func, result, args, kwargs or {})
+
+    def _composed(self, made_of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What an operation of several steps returns: computed in the accumulator's dtype, and rounded once."""
+        with self:
+            with _inside("wide"):
+                results = made_of(*args, **kwargs)
+            return tree_map_only(Tensor, lambda tensor: tensor * 1 if _is_real(tensor) else tensor, results)
 
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():

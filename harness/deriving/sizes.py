@@ -1,0 +1,142 @@
+"""The sizes of a derived contract: cases that the reference takes, and the shapes of its outputs in their symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement
+
+import torch
+from torch import Tensor
+
+from harness.errors import UsageError
+from spec.contract import Case, Draw, Sizes, TensorArg, evaluate
+
+#: Sizes of the representative case, one for each symbol in order: all different, odd or below a vector's width.
+_SMALL = (3, 4, 5, 2, 7, 6, 9, 8, 11, 10)
+#: Around vectors, warps and blocks.
+_TAILS = (31, 32, 33, 127, 128, 129, 257, 1023, 1024, 1025)
+#: Most elements of a call with such a size.
+_ELEMENTS = 2**20
+
+Call = Callable[[Sizes], tuple[Tensor, ...]]
+
+
+def caller(inputs: Sequence[TensorArg], forward: Callable[..., tuple[Tensor, ...]]) -> Call:
+    """A function that calls the reference with ordinary values in float64 for some sizes."""
+
+    def call(sizes: Sizes) -> tuple[Tensor, ...]:
+        draw = Draw(0)
+        return forward(*(arg.cast(arg.ordinary(sizes, draw), torch.float64) for arg in inputs))
+
+    return call
+
+
+def takes(call: Call, sizes: Sizes) -> bool:
+    """Whether the reference takes these sizes."""
+    try:
+        call(sizes)
+    except Exception:
+        return False
+    return True
+
+
+def small_sizes(where: str, symbols: Sequence[str], example: Mapping[str, int], call: Call) -> dict[str, int]:
+    """Small sizes, all different, that the reference takes; those of the example if it takes no others.
+
+    Some references have conditions that no shape shows: a width that the number of heads divides. Then each symbol
+    keeps a size that is a fraction of the example's.
+    """
+    every = {symbol: _SMALL[place % len(_SMALL)] for place, symbol in enumerate(symbols)}
+    if takes(call, every):
+        return every
+    for divisor in (16, 8, 4, 2, 1) if example else ():
+        shrunk = {symbol: max(size // divisor, 1) for symbol, size in example.items()}
+        if set(shrunk) == set(symbols) and takes(call, shrunk):
+            return shrunk
+    try:
+        call(every)
+    except Exception as error:
+        sizes = ", ".join(f"{symbol}={size}" for symbol, size in every.items())
+        raise UsageError(
+            f"{where} raised {type(error).__name__}: {error} for {sizes}: pass --example FILE.py:FUNCTION, a function "
+            "that returns the arguments of a call that it takes"
+        ) from error
+    raise AssertionError("it was not taken a moment ago")
+
+
+def cases(
+    symbols: Sequence[str], small: Sizes, example: Mapping[str, int], call: Call, inputs: Sequence[TensorArg]
+) -> tuple[Case, ...]:
+    """Cases that the reference takes: the small one, ones, empty rows, tails, and the example's own sizes."""
+    found = [Case("small", dict(small), "small, all different where that is possible", frozenset({"size", "small"}))]
+
+    def add(name: str, sizes: Sizes, origin: str, *tags: str) -> None:
+        elements = sum(torch.Size(arg.shape_for(sizes)).numel() for arg in inputs)
+        if elements <= _ELEMENTS and all(dict(case.sizes) != sizes for case in found) and takes(call, sizes):
+            found.append(Case(name, dict(sizes), origin, frozenset({"size", *tags})))
+
+    add("ones", dict.fromkeys(symbols, 1), "the least that is not empty", "small")
+    for symbol in symbols:
+        add(f"no-{symbol}", {**small, symbol: 0}, "an empty dimension")
+        for size in _TAILS:
+            add(f"{symbol}-{size}", {**small, symbol: size}, "tail of a vector, a warp or a block")
+    usual = dict(example) or {**dict.fromkeys(symbols, 64), **({symbols[-1]: 256} if symbols else {})}
+    if takes(call, usual):
+        found.append(Case("example", usual, "the sizes of the example", frozenset({"benchmark"})))
+    else:
+        found.append(Case("usual", dict(small), "the small sizes", frozenset({"benchmark"})))
+    return tuple(found)
+
+
+def outputs_of(
+    where: str, symbols: Sequence[str], small: Sizes, call: Call, stated: tuple[tuple[str, ...], ...] | None
+) -> tuple[TensorArg, ...]:
+    """The outputs, with shapes in the symbols: as the annotation states them, or as other sizes show.
+
+    Raises UsageError for what is no real tensor, and for a length that is no simple expression of the symbols.
+    """
+    results = call(small)
+    names = ["output"] if len(results) == 1 else [f"output_{place}" for place in range(len(results))]
+    for name, result in zip(names, results, strict=True):
+        if not isinstance(result, Tensor) or not result.is_floating_point():
+            kind = result.dtype if isinstance(result, Tensor) else type(result).__name__
+            raise UsageError(f"{where}: {name} was {kind}, but should be a tensor of real numbers")
+    if stated is not None and len(stated) == len(results):
+        return tuple(TensorArg(name, shape) for name, shape in zip(names, stated, strict=True))
+    changed = [dict(small)]
+    for symbol in symbols:
+        for size in (small[symbol] + 1, 2 * small[symbol]):
+            if takes(call, {**small, symbol: size}):
+                changed.append({**small, symbol: size})
+                break
+    shapes = [[tuple(result.shape) for result in call(sizes)] for sizes in changed]
+    found = []
+    for place, name in enumerate(names):
+        lengths = [[shape[place][dim] for shape in shapes] for dim in range(len(shapes[0][place]))]
+        found.append(TensorArg(name, tuple(_expression(where, name, row, changed, symbols) for row in lengths)))
+    return tuple(found)
+
+
+def _expression(where: str, name: str, lengths: list[int], sizes: list[dict[str, int]], symbols: Sequence[str]) -> str:
+    for expression in _simple(symbols, lengths[0]):
+        if all(evaluate(expression, at) == length for at, length in zip(sizes, lengths, strict=True)):
+            return expression
+    raise UsageError(
+        f"{where}: a dimension of {name} was {lengths} for the sizes {sizes}, which is no simple expression of them: "
+        "annotate what it returns, for example -> Float[Tensor, 'batch 2*features']"
+    )
+
+
+def _simple(symbols: Sequence[str], length: int) -> Iterator[str]:
+    """A symbol, a product or a sum of two, a multiple, one more or less, a number."""
+    yield from symbols
+    for one, other in combinations_with_replacement(symbols, 2):
+        yield f"{one}*{other}"
+        yield f"{one} + {other}"
+    for symbol in symbols:
+        for factor in (2, 3, 4):
+            yield f"{factor}*{symbol}"
+            yield f"{symbol}/{factor}"
+        yield f"{symbol} + 1"
+        yield f"{symbol} - 1"
+    yield str(length)

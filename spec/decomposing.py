@@ -1,0 +1,108 @@
+"""Operations of PyTorch that consist of others, and how: the model of rounding knows the others.
+
+A softmax is one operation to PyTorch. Its error is not one rounding: it adds up exponentials and divides. So a mode that
+models errors evaluates such an operation as the steps that PyTorch itself gives for it (`torch._decomp`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import get_decompositions
+
+_aten = torch.ops.aten
+
+#: What is evaluated step by step: normalisations, losses, activations, and their backward.
+_COMPOSED = (
+    _aten._log_softmax,
+    _aten._log_softmax_backward_data,
+    _aten._softmax,
+    _aten._softmax_backward_data,
+    _aten.addcdiv,
+    _aten.addcmul,
+    _aten.binary_cross_entropy,
+    _aten.binary_cross_entropy_backward,
+    _aten.elu_backward,
+    _aten.gelu,
+    _aten.gelu_backward,
+    _aten.glu,
+    _aten.glu_backward,
+    _aten.hardsigmoid,
+    _aten.hardsigmoid_backward,
+    _aten.hardswish,
+    _aten.hardswish_backward,
+    _aten.hardtanh_backward,
+    _aten.huber_loss,
+    _aten.huber_loss_backward,
+    _aten.leaky_relu,
+    _aten.leaky_relu_backward,
+    _aten.log_sigmoid_backward,
+    _aten.log_sigmoid_forward,
+    _aten.logsumexp,
+    _aten.mish,
+    _aten.mish_backward,
+    _aten.mse_loss,
+    _aten.mse_loss_backward,
+    _aten.native_group_norm,
+    _aten.native_group_norm_backward,
+    _aten.native_layer_norm,
+    _aten.native_layer_norm_backward,
+    _aten.nll_loss_backward,
+    _aten.nll_loss_forward,
+    _aten.sigmoid_backward,
+    _aten.silu,
+    _aten.silu_backward,
+    _aten.smooth_l1_loss,
+    _aten.smooth_l1_loss_backward,
+    _aten.softplus,
+    _aten.softplus_backward,
+    _aten.std,
+    _aten.tanh_backward,
+    _aten.threshold_backward,
+    _aten.var,
+    _aten.var_mean,
+)
+
+
+def _variance(x: Tensor, dims: Sequence[int] | None, correction: float = 1.0, output_dtype: Any = None) -> Tensor:
+    """In two passes; PyTorch has one operation for it."""
+    del output_dtype
+    every = list(range(x.dim())) if dims is None else list(dims)
+    deviation = x - x.mean(every, keepdim=True)
+    return (deviation * deviation).sum(every) / (math.prod(x.shape[dim] for dim in every) - correction)
+
+
+def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """A softmax that is 0 where every element is -inf, as attention has it for a row that is masked throughout."""
+    nothing = (x == -math.inf).all(dim, keepdim=True)
+    return torch.where(nothing, torch.zeros_like(x), torch.softmax(x, dim, dtype=dtype))
+
+
+@cache
+def _known() -> Mapping[Any, Callable[..., Any]]:
+    prims = torch.ops.prims
+    return {
+        **get_decompositions(list(_COMPOSED)),
+        _aten._safe_softmax.default: _safe_softmax,
+        prims.var.default: _variance,
+        prims.sum.default: lambda x, dims, output_dtype=None: x.sum(list(dims)),  # noqa: ARG005
+        prims.div.default: lambda x, y: x / y,
+    }
+
+
+@cache
+def steps(func: Any) -> Callable[..., Any] | None:
+    """The function that evaluates an operation step by step; None for one that is a step itself."""
+    found = _known().get(func)
+    if found is None and func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
+        return partial(_composite, func)  # it arrives whole where nothing is recorded for autograd
+    return found
+
+
+def _composite(func: Any, *args: Any, **kwargs: Any) -> Any:
+    return func.decompose(*args, **kwargs)
