@@ -127,7 +127,18 @@ def operators(paths: tuple[Path, ...] = ()) -> dict[str, Operator]:
             if operator.name in found:
                 raise UsageError(f"{module.__file__}: there is an operator {operator.name!r} already; rename it")
             found[operator.name] = operator
+    for path, module in zip(paths, external, strict=True):
+        _outside[module.OPERATOR.name] = path.resolve()
     return found
+
+
+#: The files of contracts that were given by their path, by operator.
+_outside: dict[str, Path] = {}
+
+
+def contract_file(operator: str) -> Path | None:
+    """The file of a contract that was given by its path in this process; None for the others."""
+    return _outside.get(operator)
 
 
 def _backend(package: ModuleType, name: str) -> FoundBackend:

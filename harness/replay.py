@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from harness.errors import Failure
 from harness.fuzzing.calls import HostileCall
@@ -20,10 +21,12 @@ def replay(
     backend: str | None = None,
     candidate: str | None = None,
     form: str = "",
+    contract: str = "",
 ) -> None:
     """Call one implementation with one scenario; print what is wrong and exit with 1, or print the result.
 
     `backend` is the name of one, or `candidate` is as for `--candidate`; `form` is a form of the operator.
+    `contract` is the file of a contract outside of the suite, as for `--spec-path`.
     Raises UnknownName, Unavailable, Broken.
     """
     selection = Selection(
@@ -32,6 +35,7 @@ def replay(
         candidates=(candidate,) if candidate else (),
         devices=(device,),
         dtypes=(dtype,),
+        spec_paths=(Path(contract),) if contract else (),
     )
     (slot,) = slots(selection)
     subject = slot.subject()

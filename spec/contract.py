@@ -305,6 +305,8 @@ class Operator:
     elementwise: tuple[str, str] = ("0", "0")
     saved: tuple[TensorArg, ...] = field(default=())
     autocast: str = ""
+    #: The dtypes in which implementations are judged.
+    dtypes: tuple[torch.dtype, ...] = DTYPES
 
     def __post_init__(self) -> None:
         if self.autocast not in ("", LOWER, FLOAT32):

@@ -1,7 +1,7 @@
 """Operations of PyTorch that consist of others, and how: the model of rounding knows the others.
 
-A softmax is one operation to PyTorch. Its error is not one rounding: it adds up exponentials and divides. So a mode that
-models errors evaluates such an operation as the steps that PyTorch itself gives for it (`torch._decomp`).
+A softmax is one operation to PyTorch. Its error is not one rounding: it adds up exponentials and divides. So a mode
+that models errors evaluates such an operation as the steps that PyTorch itself gives for it (`torch._decomp`).
 """
 
 from __future__ import annotations

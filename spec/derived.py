@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from spec.contract import Draw, Family, Operator, Sizes, TensorArg
+from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.rounding import Widening
 
 
@@ -73,7 +73,7 @@ class _Casts(TorchFunctionMode):
 
     def __exit__(self, *exception: Any) -> None:
         self._wide.end()
-        super().__exit__(*exception)
+        super().__exit__(*exception)  # type: ignore[no-untyped-call]
 
 
 def _cast_to(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.dtype | None:
@@ -87,7 +87,7 @@ def _cast_to(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
     for value in (*args[1:], *kwargs.values()):
         dtype = value.dtype if isinstance(value, Tensor) else value
         if dtype in (torch.float32, torch.float64):
-            return dtype  # type: ignore[no-any-return]
+            return dtype
     return None
 
 
@@ -135,6 +135,7 @@ class Reference:
         outputs: tuple[TensorArg, ...],
         cases: tuple[Any, ...],
         families: Sequence[str] = (),
+        dtypes: tuple[torch.dtype, ...] = DTYPES,
     ) -> Operator:
         """The contract, with these value families of `FAMILIES`."""
         found = Operator(
@@ -146,6 +147,7 @@ class Reference:
             intermediates=lambda *_: {},
             cases=cases,
             call=self.call,
+            dtypes=dtypes,
         )
         made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
         object.__setattr__(found, "families", made)
@@ -157,68 +159,51 @@ Values = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class GenericFamily:
-    """A value family that suits any operator: `change(operator, values, dtype, draw)` changes ordinary ones in place."""
+    """A value family for any operator: `change(rows, dtype, draw)` changes a tensor with rows first, in place."""
 
     purpose: str
-    change: Callable[[Operator, Values, torch.dtype, Draw], None]
+    change: Callable[[Tensor, torch.dtype, Draw], None]
 
     def of(self, operator: Operator) -> Callable[[Sizes, Draw, torch.dtype], Values]:
-        """The family of that operator."""
+        """The family of that operator: ordinary values, with those changed that have a row for each of the batch."""
 
         def make(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> Values:
             values = operator.ordinary(sizes, draw)
-            self.change(operator, values, dtype, draw)
+            for arg in operator.inputs:
+                if arg.is_floating and arg.row_dim is not None:
+                    self.change(values[arg.name].movedim(arg.row_dim, 0), dtype, draw)
             return values
 
         return make
 
 
-def _real(operator: Operator, values: Values) -> list[Tensor]:
-    return [values[arg.name] for arg in operator.inputs if arg.is_floating]
+def _small(rows: Tensor, _: torch.dtype, __: Draw) -> None:
+    rows.mul_(2.0**-10)
 
 
-def _rows(operator: Operator, values: Values) -> list[Tensor]:
-    """The real inputs that have a row for each row of the batch, with these rows first."""
-    return [
-        values[arg.name].movedim(arg.row_dim, 0)
-        for arg in operator.inputs
-        if arg.is_floating and arg.row_dim is not None
-    ]
+def _large(rows: Tensor, dtype: torch.dtype, _: Draw) -> None:
+    rows.mul_(min(torch.finfo(dtype).max, 2.0**200) ** 0.5 / 16)
 
 
-def _small(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
-    for tensor in _real(operator, values):
-        tensor *= 2.0**-10
+def _shifted(rows: Tensor, _: torch.dtype, __: Draw) -> None:
+    rows.add_(8.0)
 
 
-def _large(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
-    for tensor in _rows(operator, values):
-        tensor *= min(torch.finfo(dtype).max, 2.0**200) ** 0.5 / 16
+def _zero_rows(rows: Tensor, _: torch.dtype, __: Draw) -> None:
+    rows[::2] = 0.0
 
 
-def _shifted(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
-    for tensor in _rows(operator, values):
-        tensor += 8.0
-
-
-def _zero_rows(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
-    for tensor in _rows(operator, values):
-        tensor[::2] = 0.0
-
-
-def _denormals(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
+def _denormals(rows: Tensor, dtype: torch.dtype, draw: Draw) -> None:
     quarter = torch.finfo(dtype).tiny / 4
-    for tensor in _rows(operator, values):
-        tensor[::2] = draw.choice(tuple(tensor[::2].shape), (quarter, -quarter, 1.0))
+    rows[::2] = draw.choice(tuple(rows[::2].shape), (quarter, -quarter, 1.0))
 
 
-def _non_finite(operator: Operator, values: Values, dtype: torch.dtype, draw: Draw) -> None:
+def _non_finite(rows: Tensor, dtype: torch.dtype, _: Draw) -> None:
     # Without -inf in bfloat16: a product with AMX may multiply the tail of a row by 0 in the next one, see spec.lltm.
-    for row, value in enumerate((float("nan"), float("inf"), -float("inf"))):
-        for tensor in _rows(operator, values):
-            if row < len(tensor) and tensor[row].numel() and not (dtype == torch.bfloat16 and value == -float("inf")):
-                between = (0,) * (tensor.dim() - 2)
-                tensor[(row, *between, row % tensor.shape[-1]) if tensor.dim() > 1 else row] = value
+    values = (float("nan"), float("inf")) if dtype == torch.bfloat16 else (float("nan"), float("inf"), -float("inf"))
+    for row, value in enumerate(values[: len(rows)]):
+        if rows[row].numel():
+            rows[(row, *(0,) * (rows.dim() - 2), row % rows.shape[-1]) if rows.dim() > 1 else row] = value
 
 
 #: By name: what suits any operator whose reference is finite there, and smooth.

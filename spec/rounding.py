@@ -414,6 +414,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         amplitude = self._known(number, result)
         if amplitude is None:
             most, overflows = self._most(func, result, args, kwargs)
+            if not math.isfinite(float(result.sum())):  # what is infinite stays infinite
+                most = most.masked_fill(~result.isfinite(), 0.0)
             exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
             amplitude = Amplitude(most, exact, overflows)
             if self._amplitudes:

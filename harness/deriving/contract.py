@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness import discovery
+from harness.building.cache import cache_root
 from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse
 from harness.deriving.shapes import symbols_of
 from harness.deriving.sizes import Call, caller, cases, outputs_of, small_sizes
 from harness.errors import UsageError
-from spec.contract import Draw, Operator, Sizes, TensorArg
+from harness.report.atomic_write import write_atomically
+from spec import derived as derived_contracts
+from spec.contract import DTYPES, Draw, Operator, Sizes, TensorArg
 from spec.derived import FAMILIES, Reference, function_of
 
 #: How far rows may differ from the same rows alone, in float64: sums in another order.
@@ -62,13 +69,63 @@ def derive(text: str, example: str = "") -> Derived:
     small, lengths = ({renamed.get(k, k): v for k, v in sizes.items()} for sizes in (small, lengths))
     call = caller(inputs, reference.forward)
     name = function.__name__
+    name += "_by_reference" if name in discovery.operators() else ""
     made = cases([renamed.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
     bare = reference.operator(name, inputs, outputs, made)
     refuse(text, bare, small)
     families, left_out = _families(bare, small)
-    return Derived(
-        where, name, reference.operator(name, inputs, outputs, made, families), reference, families, left_out
-    )
+    dtypes = DTYPES
+    if _casts_to_float32(reference, inputs, small):
+        dtypes = tuple(dtype for dtype in DTYPES if dtype != torch.float64)
+        left_out += ("float64: the reference computes in float32",)
+    operator = reference.operator(name, inputs, outputs, made, families, dtypes)
+    return Derived(where, function.__name__, operator, reference, families, left_out)
+
+
+class _Casts(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Whether anything was cast from float64 to float32."""
+
+    found: bool = False
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        self.found |= func is torch.ops.aten._to_copy.default and kwargs.get("dtype") == torch.float32
+        return func(*args, **kwargs)
+
+
+def _casts_to_float32(reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes) -> bool:
+    draw = Draw(0)
+    given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]
+    with _Casts() as seen:  # type: ignore[no-untyped-call]
+        reference.call(reference.function, *given)
+    return bool(seen.found)
+
+
+def contract_file(text: str, example: str = "") -> tuple[Path, str]:
+    """The file of a derived contract in the cache, and the operator's name. It is derived once for the same sources."""
+    read = [path.read_bytes() for path in _sources(text, example)]
+    digest = hashlib.sha256(b"\0".join([text.encode(), example.encode(), *read])).hexdigest()[:16]
+    path = cache_root() / "contracts" / f"{digest}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            write_atomically(path, source(derive(text, example), path.parent))
+    name: str = discovery.import_file(path, f"external_spec_{path.stem}").OPERATOR.name
+    return path, name
+
+
+def _sources(*texts: str) -> Iterator[Path]:
+    """The files of these functions, and those that derive a contract."""
+    for text in texts:
+        where = text.rpartition(":")[0]
+        if where.endswith(".py"):
+            if not Path(where).exists():
+                raise UsageError(f"{where} does not exist")
+            yield Path(where)
+    yield Path(str(derived_contracts.__file__))
+    yield from sorted(Path(__file__).parent.glob("*.py"))
 
 
 def _found(option: str, text: str) -> tuple[str, Callable[..., Any]]:
@@ -250,13 +307,13 @@ def source(derived: Derived, folder: Path) -> str:
     lines = [
         f'"""The contract of {operator.name}, derived from the function {derived.function} of {where}.',
         "",
-        "Correct what is wrong: shapes, scales, ranges, cases, value families. Shapes are expressions over the size symbols;",
-        "rows of the symbol `batch` do not depend on each other. `scale` is the deviation of ordinary values.",
+        "Correct what is wrong: shapes, scales, ranges, cases, value families. Shapes are expressions over the size",
+        "symbols; rows of the symbol `batch` do not depend on each other. `scale` is the deviation of ordinary values.",
         *(f"Left out: {reason}." for reason in derived.left_out),
         '"""',
         "",
         *(["from pathlib import Path", ""] if where.endswith(".py") else []),
-        *(["import torch", ""] if any(arg.dtype for arg in operator.inputs) else []),
+        *(["import torch", ""] if any(arg.dtype for arg in operator.inputs) or operator.dtypes != DTYPES else []),
         "from spec.contract import Case, TensorArg",
         "from spec.derived import Reference, function_of",
         "",
@@ -281,6 +338,7 @@ def source(derived: Derived, folder: Path) -> str:
         ),
         "    ),",
         f"    families={derived.families!r},",
+        *([f"    dtypes=({', '.join(map(str, operator.dtypes))},),"] if operator.dtypes != DTYPES else []),
         ")",
     ]
     return "\n".join(lines) + "\n"

@@ -144,7 +144,7 @@ def _literal(where: str, name: str, value: Any) -> Any:
     parts = value if isinstance(value, tuple | list) else (value,)
     if not all(isinstance(part, _LITERALS) for part in parts):
         raise UsageError(
-            f"{where}: {name} was {value!r}, but should be a tensor, a number, a flag, a text, None, or a tuple of these"
+            f"{where}: {name} was {value!r}, but should be a tensor, a number, a flag, a text, None or a tuple of these"
         )
     return value
 

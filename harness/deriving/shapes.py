@@ -66,7 +66,8 @@ def symbols_of(
         raise UsageError(
             f"{where} raised {type(error).__name__}: {error} for the example, but should take it"
         ) from error
-    probe, names = _Probe(call, tensors), {}
+    probe = _Probe(call, tensors)
+    names: dict[Axis, str] = {}
     lengths: dict[int, list[Axis]] = {}
     for number, tensor in enumerate(tensors):
         for dim, length in enumerate(tensor.shape):

@@ -30,11 +30,12 @@ def why_not(subject: Subject) -> str:
 
 def described(subject: Subject) -> Question:
     """Where operator and implementation can be found again, for JSON."""
+    contract = discovery.contract_file(subject.operator.name)
     return {
         "operator": subject.operator.name,
         "backend": subject.backend,
         "device": subject.device,
-        "contract": getattr(sys.modules.get(subject.operator.forward.__module__), "__file__", None),
+        "contract": None if contract is None else str(contract),
         **_address(subject.raw or subject.function),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, fields
 from typing import Any
 
+from harness import discovery
 from harness.judging.subject import Subject
 
 
@@ -19,6 +20,7 @@ def script(subject: Subject, call: Any, reason: str) -> str:
     given = [field.name for field in fields(call) if getattr(call, field.name) != _default(field)]
     arguments = ", ".join(f"{name}={getattr(call, name)!r}" for name in given)
     who = "candidate" if subject.source else "backend"
+    contract = discovery.contract_file(subject.operator.name)
     headline = reason.splitlines()[0].replace("\\", "\\\\").replace('"', "'")
     return "\n".join(
         [
@@ -29,6 +31,7 @@ def script(subject: Subject, call: Any, reason: str) -> str:
             f"scenario = {kind.__name__}({arguments})",
             "replay(",
             f"    operator={subject.operator.name!r},",
+            *([f"    contract={str(contract)!r},"] if contract is not None else []),
             *([f"    form={subject.operator.form!r},"] if subject.operator.form else []),
             f"    {who}={subject.source or subject.backend!r},",
             f"    device={subject.device!r},",

@@ -201,7 +201,8 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
             for dtype in dtypes:
-                yield Slot(operators[found.operator], found.name, device, dtype, found, examples=selection.examples)
+                if dtype in operators[found.operator].dtypes:
+                    yield Slot(operators[found.operator], found.name, device, dtype, found, examples=selection.examples)
     if selection.candidates and not selection.backends:
         return
     backends = discovery.all_backends(selection.backend_paths)
@@ -215,7 +216,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
                 if device not in backends[name].backend.devices and selection.devices:
                     continue  # a backend that never runs on this device, such as cuda-emulated, gets no slot
                 for dtype in dtypes:
-                    if dtype in backends[name].backend.dtypes:
+                    if dtype in backends[name].backend.dtypes and dtype in operator.dtypes:
                         yield Slot(
                             operator,
                             name,

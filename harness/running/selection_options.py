@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.deriving.contract import contract_file
+from harness.errors import UsageError
 from harness.running.selection import Selection
 
 #: Each is repeatable.
@@ -19,6 +21,12 @@ MEANINGS = {
     "backend-path": "a backend's folder, or a folder of backends, outside this repository",
     "spec-path": "a contract's file outside this repository",
 }
+#: Those that are given once. They need `reference`, and derive the contract that the candidates are judged by.
+OF_A_REFERENCE = {
+    "reference": "judge candidates by this slow function that you trust: FILE.py:FUNCTION or package.module:FUNCTION",
+    "example": "a function that returns the arguments of one call of the reference, where its annotations do not say "
+    "their shapes: FILE.py:FUNCTION",
+}
 
 
 def add(add_option: Callable[..., Any], names: Sequence[str] = tuple(MEANINGS)) -> None:
@@ -27,6 +35,9 @@ def add(add_option: Callable[..., Any], names: Sequence[str] = tuple(MEANINGS)) 
         add_option(
             f"--{name}", action="append", default=[], metavar=name.upper(), help=f"{MEANINGS[name]} (repeatable)"
         )
+    if "spec-path" in names:
+        for name, meaning in OF_A_REFERENCE.items():
+            add_option(f"--{name}", default="", metavar=name.upper(), help=meaning)
 
 
 def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
@@ -35,13 +46,21 @@ def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
     def texts(name: str) -> tuple[str, ...]:
         return tuple(getattr(given, name, ()))
 
+    candidates, paths = texts("candidate"), tuple(map(Path, texts("spec_path")))
+    reference, example = getattr(given, "reference", ""), getattr(given, "example", "")
+    if example and not reference:
+        raise UsageError("--example was given without --reference, the function whose arguments it returns")
+    if reference:
+        path, name = contract_file(reference, example)
+        paths += (path,)
+        candidates = tuple(text if "=" in text else f"{name}={text}" for text in candidates)
     return Selection(
         operators=texts("operator"),
         backends=texts("backend"),
         devices=texts("device"),
         dtypes=texts("dtype"),
-        candidates=texts("candidate"),
+        candidates=candidates,
         backend_paths=tuple(map(Path, texts("backend_path"))),
-        spec_paths=tuple(map(Path, texts("spec_path"))),
+        spec_paths=paths,
         sanitize=sanitize,
     )
