@@ -463,7 +463,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         lost += self._wide[1] * terms
         sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
-        if terms:
+        if factors or sums is not None:  # also those of no terms: the growth is that of the last one
             self._growth = _growth(func, terms, args, self._accumulator)
         goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
         amplitude, overflows = torch.empty_like(result), torch.zeros((), dtype=torch.bool)

@@ -356,3 +356,13 @@ def test_a_step_that_computes_something_without_rows_is_run_one_by_one() -> None
 def test_a_result_of_several_runs_has_all_of_them() -> None:
     with Rounding(torch.float32, 0, runs=4, length=3), pytest.raises(UnlikeOneRun):
         normal(8, 2) * 1
+
+
+def test_a_product_of_no_terms_has_the_growth_of_none() -> None:
+    """Not that of the sum before it, which has another shape."""
+
+    def evaluate(x: Tensor, nothing: Tensor) -> tuple[Tensor, ...]:
+        return (nothing @ nothing.t() + x.sum(0),)
+
+    equal, nothing = torch.full((50, 5), 0.1, dtype=torch.float64), torch.zeros(5, 0, dtype=torch.float64)
+    assert len(runs.rounded_runs(lambda x, y: (x.sum(0), *evaluate(x, y)), [equal, nothing], torch.float32, 0)) == 16

@@ -275,7 +275,7 @@ def test_a_call_takes_what_its_block_takes_beyond_an_empty_one(monkeypatch: pyte
     subject = Subject(LLTM, "it", "cpu", torch.float32, function)
     timer = CandidateTimer(ring, FORWARD, subject, candidate, foreign._to(nobody), rounds=60)
     timer.begin(0.01, 60)
-    assert timer.calls == 10
+    assert timer.calls == ring.length, "a request takes far more than 1% of a block of 10 calls"
     assert [timer.sample() for _ in range(3)] == pytest.approx([0.001] * 3)
 
 
@@ -328,7 +328,8 @@ def record() -> dict[str, Any]:
 
 def test_what_is_right_has_times_beside_a_backend(record: dict[str, Any]) -> None:
     """What the attacks gain is measured by `tools.study.timing`, where the machine is quiet."""
-    assert {row["backend"] for row in record["rows"]} == {*TIMED, "python-autograd"} - {"put_off"}
+    found = {row["backend"] for row in record["rows"]} - {"floor", "products-alone"}
+    assert found == {*TIMED, "python-autograd"} - {"put_off"}
 
 
 def test_work_after_the_reply_is_suspect(record: dict[str, Any]) -> None:
