@@ -104,5 +104,15 @@ def steps(func: Any) -> Callable[..., Any] | None:
     return found
 
 
+@cache
+def functional(func: Any) -> Any:
+    """The operation that returns what an in-place one writes into its first argument; None if there is none."""
+    name = func._schema.name.removeprefix("aten::")
+    if not (func._schema.is_mutable and name.endswith("_")):
+        return None
+    packet = getattr(_aten, name.removesuffix("_"), None)
+    return getattr(packet, func._overloadname, None)
+
+
 def _composite(func: Any, *args: Any, **kwargs: Any) -> Any:
     return func.decompose(*args, **kwargs)

@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
-from spec.rounding import Widening
+from spec.rounding import Widening, any_order
 
 
 def function_of(where: str, name: str) -> Callable[..., Any]:
@@ -120,7 +120,8 @@ class Reference:
             return self.forward(*(given.get(place, tensor) for place, tensor in enumerate(inputs)))
 
         made = torch.func.vjp(of_some, *(inputs[place] for place in places))
-        gradients = dict(zip(places, made[1](cotangents), strict=True))
+        with any_order():
+            gradients = dict(zip(places, made[1](cotangents), strict=True))
         nothing = cotangents[0].new_empty(0)
         return tuple(gradients.get(place, nothing) for place in range(len(inputs)))
 

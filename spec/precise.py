@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from spec.decomposing import steps
+from spec.decomposing import functional, steps
 from spec.rounding import CREATIONS, LINEAR, MOVES
 
 #: Whether numpy's long double has more digits than float64 on this platform.
@@ -122,6 +122,12 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        instead = functional(func)
+        if instead is not None and args[0].is_floating_point():
+            written = self.__torch_dispatch__(instead, types, args, kwargs)
+            low = self.low(written)
+            self._remember(args[0].copy_(written), low)
+            return args[0]
         made_of = None if func in MOVES or func in ARITHMETIC else steps(func)
         if made_of is not None:
             with self:

@@ -62,7 +62,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from spec.decomposing import steps
+from spec.decomposing import functional, steps
 from spec.noise import Noise
 from spec.parts import parts_of
 from spec.repeats import repeats
@@ -210,10 +210,11 @@ _SCATTERS = frozenset(
 
 
 class _Region(threading.local):
-    """How many `wide`, `one_sum` and `apart` blocks this thread is in, and the tensor of the last one."""
+    """How many blocks of each name this thread is in, and the tensor of the last `apart` block."""
 
     wide = 0
     one_sum = 0
+    any_order = 0
     apart = 0
     beside: Tensor | None = None
     #: Whether the result of the next operation is the tensor of the `apart` block.
@@ -275,6 +276,15 @@ def inside(block: str) -> bool:
     return bool(getattr(_region, block))
 
 
+def any_order() -> AbstractContextManager[None]:
+    """In this block an implementation may add what a reference adds in another order.
+
+    Under `Rounding`, an addition in the block errs by the roundoff of its two terms: another order has other partial
+    sums. It is for the gradients that autograd adds up where a tensor is used several times.
+    """
+    return _inside("any_order")
+
+
 @contextmanager
 def apart(tensor: Tensor) -> Iterator[None]:
     """In this block elements of equal value have different errors where those of `tensor` differ, in all runs.
@@ -313,6 +323,7 @@ class Amplitude:
 
 def knows(func: Any) -> bool:
     """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
+    func = functional(func) or func
     listed = MOVES | PRODUCTS | _SUMS | _SCATTERS
     return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
@@ -379,7 +390,10 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if _is_mutable(func) and args[0].is_floating_point():
+        if _is_mutable(func) and _is_real(args[0]):
+            instead = functional(func)
+            if instead is not None:
+                return args[0].copy_(self.__torch_dispatch__(instead, types, args, kwargs))
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         made_of = None if func in MOVES else steps(func)
         if made_of is not None:
@@ -466,6 +480,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if factors or sums is not None:  # also those of no terms: the growth is that of the last one
             self._growth = _growth(func, terms, args, self._accumulator)
         goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
+        terms_of_any_order = None
+        if _region.any_order and func is _aten.add.Tensor and all(_is_real(term) for term in args):
+            terms_of_any_order = (args[0].abs() + args[1].abs()).expand(result.shape)
         amplitude, overflows = torch.empty_like(result), torch.zeros((), dtype=torch.bool)
         stored = self._largest_sum if _region.wide else self._largest
         # Part by part, so that intermediate results stay in the cache.
@@ -486,6 +503,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 added = terms if func in _MEANS else 1
                 overflows = _marked(overflows, result, part, sums[part] + y.abs(), 2 * self._largest_sum / added)
                 of_part.add_(_times(sums[part], self._growth, part), alpha=self._accumulator)
+            elif terms_of_any_order is not None:
+                of_part.add_(terms_of_any_order[part], alpha=unit)
             elif goes_on:
                 of_part.add_(_times(y.abs(), self._growth, part), alpha=self._accumulator)
         return amplitude, overflows if overflows.dim() or bool(overflows) else None

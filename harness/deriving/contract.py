@@ -51,8 +51,16 @@ def derive(text: str, example: str = "") -> Derived:
     Raises UsageError, with the reason and what to do, for a reference that cannot be used.
     """
     where, function = _found("--reference", text)
-    arguments = _found("--example", example)[1] if example else None
-    found = parameters_of(function, text, arguments)
+    return derive_from(function, _found("--example", example)[1] if example else None, text, where)
+
+
+def derive_from(function: Callable[..., Any], example: Any = None, text: str = "", where: str = "") -> Derived:
+    """The contract of a function; `example` is a tuple or dict of its arguments, or a function that returns one.
+
+    `text` names the function in messages, and `where` is its file or module. Raises as `derive` does.
+    """
+    text = text or getattr(function, "__name__", "the reference")
+    found = parameters_of(function, text, example)
     reference = Reference(function, tuple(p.name for p in found.tensors), found.attributes)
     parameters = found.tensors
     if any(parameter.shape is None for parameter in parameters):
@@ -67,6 +75,7 @@ def derive(text: str, example: str = "") -> Derived:
     renamed = _renaming(symbols, rows)
     inputs, outputs = (tuple(_renamed(arg, renamed) for arg in args) for args in (inputs, outputs))
     small, lengths = ({renamed.get(k, k): v for k, v in sizes.items()} for sizes in (small, lengths))
+    inputs = tuple(_of_any_rank(arg, place, inputs, small, reference) for place, arg in enumerate(inputs))
     call = caller(inputs, reference.forward)
     name = function.__name__
     name += "_by_reference" if name in discovery.operators() else ""
@@ -216,7 +225,7 @@ def _row_symbol(
     inputs: tuple[TensorArg, ...], outputs: tuple[TensorArg, ...], small: Sizes, reference: Reference
 ) -> str | None:
     """The first symbol whose rows do not depend on each other: any of them alone give the same rows of all outputs."""
-    for symbol in dict.fromkeys(symbol for arg in inputs for symbol in arg.shape):
+    for symbol in dict.fromkeys(symbol for arg in outputs for symbol in arg.shape):
         if not symbol.isidentifier() or not all(arg.shape.count(symbol) == 1 for arg in outputs):
             continue
         if any(arg.shape.count(symbol) > 1 for arg in inputs):
@@ -241,6 +250,20 @@ def _picked(tensor: Tensor, arg: TensorArg, symbol: str, rows: Tensor) -> Tensor
 
 def _near(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and bool(((one - other).abs() <= _ROWS_AGREE * (1 + one.abs())).all())
+
+
+def _of_any_rank(
+    arg: TensorArg, place: int, inputs: tuple[TensorArg, ...], small: Sizes, reference: Reference
+) -> TensorArg:
+    """The tensor, marked if the reference takes it with one more leading dimension."""
+    draw = Draw(0)
+    given = [each.cast(each.ordinary(small, draw), torch.float64) for each in inputs]
+    given[place] = given[place].unsqueeze(0)
+    try:
+        reference.forward(*given)
+    except Exception:
+        return arg
+    return replace(arg, any_rank=True)
 
 
 def _renaming(symbols: tuple[str, ...], rows: str | None) -> dict[str, str]:
@@ -348,6 +371,8 @@ def _written(arg: TensorArg) -> str:
     parts = [repr(arg.name), repr(arg.shape)]
     if arg.scale != "1":
         parts.append(f"scale={arg.scale!r}")
+    if arg.any_rank:
+        parts.append("any_rank=True")
     if arg.dtype is not None:
         parts += ["differentiable=False", f"dtype={arg.dtype}", f"low={arg.low!r}", f"high={arg.high!r}"]
     return f"TensorArg({', '.join(parts)})"

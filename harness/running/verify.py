@@ -11,6 +11,7 @@ import torch
 
 from backends.base import CPU, CUDA
 from harness import discovery
+from harness.deriving.contract import derive_from
 from harness.errors import UnknownName, UsageError
 from harness.judging import judge as judging
 from harness.judging.contract_check import admit
@@ -25,8 +26,10 @@ from harness.running.selection import DTYPE_NAMES, declarations
 
 def verify(
     function: Callable[..., Any],
-    operator: str,
+    operator: str = "",
     *,
+    reference: Callable[..., Any] | None = None,
+    example: Any = None,
     device: str | torch.device | None = None,
     dtypes: str | torch.dtype | Sequence[str | torch.dtype] = (),
     properties: str | Sequence[str] = (),
@@ -35,7 +38,10 @@ def verify(
     level: str = SAFE,
     spec_paths: Sequence[Path] = (),
 ) -> Report:
-    """Judge `function`, which has the signature of the contract of `operator`; returns the report.
+    """Judge `function`, which has the signature of the contract of `operator` or of `reference`; returns the report.
+
+    `reference` is a slow function that you trust, in plain torch; the contract is derived from it. Where its
+    annotations do not say the shapes, `example` does: the arguments of one call, as a tuple or a dict.
 
     `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are one or several
     names, by default all; a dtype or device of torch is one too. What the function's module declares in DECLARED is
@@ -48,7 +54,13 @@ def verify(
     Raises UnknownName for an unknown name, Unavailable for a missing device.
     """
     judging.bind()
-    contract = discovery.operator(operator, tuple(spec_paths))
+    if bool(operator) is (reference is not None):
+        raise UsageError("verify needs either operator, the name of a contract, or reference, a function; not both")
+    if reference is None:
+        contract = discovery.operator(operator, tuple(spec_paths))
+    else:
+        contract = derive_from(reference, example).operator
+        dtypes = dtypes or tuple(contract.dtypes)
     admit(contract)
     known = all_properties()
     dtype_names = [
@@ -80,7 +92,7 @@ def verify(
         for property in asked
         if property.is_asked(device, subject.dtype_name)
     ]
-    facts = {**environment.describe(), "candidates": candidate_files.of_function(function, name, operator)}
+    facts = {**environment.describe(), "candidates": candidate_files.of_function(function, name, contract.name)}
     return NotebookReport.of(cells, facts, suite.describe(), level)
 
 
