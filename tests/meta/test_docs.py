@@ -147,7 +147,7 @@ def _lacking(example: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("example", ["plain_function.py", "cpp_extension.py", "triton_kernel.py"])
+@pytest.mark.parametrize("example", ["rms_norm.py", "plain_function.py", "cpp_extension.py", "triton_kernel.py"])
 def test_an_example_holds_by_the_command_of_its_page(example: str, python: Run, tmp_path: Path) -> None:
     why = _lacking(example)
     if why:
