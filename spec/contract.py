@@ -88,7 +88,8 @@ class TensorArg:
 
     `dtype` is for a tensor that has its own whatever the call's dtype is: labels, indices, masks. Those of integer or
     boolean dtypes are not differentiable. Their ordinary values are the integers from `low` up to, but without, `high`;
-    both are expressions over the sizes.
+    both are expressions over the sizes. `uniform`: the ordinary values of real numbers are uniform in this range, for
+    an operator that has no result outside, such as a logarithm.
     """
 
     name: str
@@ -101,6 +102,7 @@ class TensorArg:
     dtype: torch.dtype | None = None
     low: str = "0"
     high: str = "2"
+    uniform: bool = False
     #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -132,7 +134,9 @@ class TensorArg:
         return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> Tensor:
-        """Gaussian values (float64), or integers of the range (int64)."""
+        """Gaussian or uniform values (float64), or integers of the range (int64)."""
+        if self.uniform:
+            return draw.uniform(self.shape_for(sizes), evaluate(self.low, sizes), evaluate(self.high, sizes))
         if self.is_floating:
             return draw.normal(self.shape_for(sizes), evaluate(self.scale, sizes))
         return draw.integers(self.shape_for(sizes), int(evaluate(self.low, sizes)), int(evaluate(self.high, sizes)))

@@ -1,9 +1,8 @@
 """What a contract that was derived from a reference function consists of; `python -m harness contract` writes its file.
 
 The reference is plain torch, for any floating dtype. Its gradient is that of autograd, evaluated in float64 as the
-reference itself is. A reference may compute in float32 for half types, `x.float()` at first and `.to(x.dtype)` at last:
-then what is between the two is evaluated with the roundoff of float32, as in a block `spec.rounding.wide`. In backward
-every step may be rounded to the dtype, since autograd does not say where a step belongs.
+reference itself is. What a reference computes in float32 for half types is evaluated with the roundoff of float32
+(`spec.casts`). In backward every step may be rounded to the dtype, since autograd does not say where a step belongs.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
 
+from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
-from spec.rounding import Widening, any_order
+from spec.rounding import any_order
 
 
 def function_of(where: str, name: str) -> Callable[..., Any]:
@@ -50,64 +49,25 @@ def function_of(where: str, name: str) -> Callable[..., Any]:
     return getattr(sys.modules[module_name], name)  # type: ignore[no-any-return]
 
 
-class _Casts(TorchFunctionMode):
-    """Casts of a reference that is evaluated in float64: one to float32 begins a wide block, one back ends it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._wide = Widening()
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        target = _cast_to(func, args, kwargs)
-        if target is None or not isinstance(args[0], Tensor) or args[0].dtype != torch.float64:
-            return func(*args, **kwargs)
-        if target == torch.float32:
-            self._wide.begin()
-            return args[0]
-        if self._wide.end():
-            return args[0] * 1  # rounded to the dtype once
-        return args[0]
-
-    def __exit__(self, *exception: Any) -> None:
-        self._wide.end()
-        super().__exit__(*exception)  # type: ignore[no-untyped-call]
-
-
-def _cast_to(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.dtype | None:
-    """float32 or float64 if the call casts its first argument to it, else None."""
-    if func is Tensor.float:
-        return torch.float32
-    if func is Tensor.double:
-        return torch.float64
-    if func in (Tensor.type_as, Tensor.to_dense) or func not in (Tensor.to, Tensor.type):
-        return args[1].dtype if func is Tensor.type_as else None
-    for value in (*args[1:], *kwargs.values()):
-        dtype = value.dtype if isinstance(value, Tensor) else value
-        if dtype in (torch.float32, torch.float64):
-            return dtype
-    return None
-
-
 @dataclass(frozen=True)
 class Reference:
     """A reference function as a contract needs it: tensors in, a tuple of tensors out, and a vector-Jacobian product.
 
-    `tensors` are the names of the parameters that are tensors, in the order of the contract's inputs. `attributes` are
-    passed by name with these values, to the reference and to every implementation.
+    `tensors` are the names of the parameters that are tensors, in the order of the contract's inputs. `attributes` have
+    these values in every call, of the reference and of every implementation. `positional` are the parameters that are
+    passed by position, tensors or attributes, by default the tensors; all others are passed by name.
     """
 
     function: Callable[..., Any]
     tensors: tuple[str, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    positional: tuple[str, ...] = ()
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The outputs of the reference."""
         exact = any(tensor.dtype == torch.float64 for tensor in inputs)
         # Attention is evaluated by its formula; the fused kernels have one operation for all of it.
-        with sdpa_kernel(SDPBackend.MATH), _Casts() if exact else nullcontext():
+        with sdpa_kernel(SDPBackend.MATH), Casts() if exact else nullcontext():
             results = self.call(self.function, *inputs)
         return (results,) if isinstance(results, Tensor) else tuple(results)
 
@@ -119,15 +79,27 @@ class Reference:
             given = dict(zip(places, some, strict=True))
             return self.forward(*(given.get(place, tensor) for place, tensor in enumerate(inputs)))
 
-        made = torch.func.vjp(of_some, *(inputs[place] for place in places))
-        with any_order():
-            gradients = dict(zip(places, made[1](cotangents), strict=True))
+        some = [inputs[place] for place in places]
+        try:
+            pull_back = torch.func.vjp(of_some, *some)[1]
+        except RuntimeError as error:
+            if "setup_context" not in str(error):
+                raise
+            found = _by_autograd(of_some, some, cotangents)
+        else:
+            with any_order():
+                found = pull_back(cotangents)
+        gradients = dict(zip(places, found, strict=True))
         nothing = cotangents[0].new_empty(0)
         return tuple(gradients.get(place, nothing) for place in range(len(inputs)))
 
     def call(self, function: Callable[..., Any], *inputs: Tensor) -> Any:
-        """Call the reference, or an implementation, as the contract does: tensors by position, attributes by name."""
-        return function(*inputs, **self.attributes)
+        """Call the reference, or an implementation, as the contract does."""
+        if not self.positional:
+            return function(*inputs, **self.attributes)
+        given = {**dict(zip(self.tensors, inputs, strict=True)), **self.attributes}
+        named = {name: value for name, value in given.items() if name not in self.positional}
+        return function(*(given[name] for name in self.positional), **named)
 
     def operator(
         self,
@@ -155,6 +127,19 @@ class Reference:
         return found
 
 
+def _by_autograd(
+    function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
+) -> tuple[Tensor, ...]:
+    """The same without torch.func: it does not take an autograd.Function whose forward takes ctx."""
+    with torch.enable_grad():
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
+        outputs = function(*leaves)
+        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y.requires_grad]
+        with any_order():
+            found = torch.autograd.grad([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+    return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))
+
+
 Values = dict[str, Tensor]
 
 
@@ -166,13 +151,18 @@ class GenericFamily:
     change: Callable[[Tensor, torch.dtype, Draw], None]
 
     def of(self, operator: Operator) -> Callable[[Sizes, Draw, torch.dtype], Values]:
-        """The family of that operator: ordinary values, with those changed that have a row for each of the batch."""
+        """The family of that operator: ordinary values, with those changed that have a row for each of the batch.
+
+        Where nothing has such rows, those of the first dimension are changed.
+        """
 
         def make(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> Values:
             values = operator.ordinary(sizes, draw)
+            has_rows = any(arg.row_dim is not None for arg in operator.inputs)
             for arg in operator.inputs:
-                if arg.is_floating and arg.row_dim is not None:
-                    self.change(values[arg.name].movedim(arg.row_dim, 0), dtype, draw)
+                dim = arg.row_dim if has_rows else 0
+                if arg.is_floating and dim is not None and arg.shape:
+                    self.change(values[arg.name].movedim(dim, 0), dtype, draw)
             return values
 
         return make
@@ -194,6 +184,10 @@ def _zero_rows(rows: Tensor, _: torch.dtype, __: Draw) -> None:
     rows[::2] = 0.0
 
 
+def _equal_rows(rows: Tensor, _: torch.dtype, __: Draw) -> None:
+    rows[:] = rows[:1].clone()
+
+
 def _denormals(rows: Tensor, dtype: torch.dtype, draw: Draw) -> None:
     quarter = torch.finfo(dtype).tiny / 4
     rows[::2] = draw.choice(tuple(rows[::2].shape), (quarter, -quarter, 1.0))
@@ -213,6 +207,7 @@ FAMILIES = {
     "large-values": GenericFamily("rows whose squares nearly overflow", _large),
     "shifted-values": GenericFamily("rows whose mean is eight deviations", _shifted),
     "zero-rows": GenericFamily("every other row 0", _zero_rows),
+    "equal-rows": GenericFamily("all rows are the first one: a row must not depend on its place", _equal_rows),
     "denormals": GenericFamily("values below the smallest normal number in every other row", _denormals),
     "non-finite": GenericFamily("inf and NaN in three rows, which must stay in their rows", _non_finite),
 }

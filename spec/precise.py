@@ -56,6 +56,7 @@ def _mean(x: Wide, dims: Sequence[int] | None = None, keepdim: bool = False) -> 
 
 #: The operations that are computed in long double, by torch's overload.
 ARITHMETIC: dict[Any, Callable[..., Wide]] = {
+    _aten._to_copy.default: lambda x, **_: x,
     _aten.abs.default: np.abs,
     _aten.add.Tensor: lambda x, y, alpha=1: x + alpha * y,
     _aten.add.Scalar: lambda x, y, alpha=1: x + alpha * y,
@@ -63,12 +64,14 @@ ARITHMETIC: dict[Any, Callable[..., Wide]] = {
     _aten.clamp.default: lambda x, low=None, high=None: np.clip(x, low, high),
     _aten.clamp_max.default: np.minimum,
     _aten.clamp_min.default: np.maximum,
+    _aten.copy.default: lambda x, y, non_blocking=False: np.broadcast_to(y, x.shape),  # noqa: ARG005
     _aten.cos.default: np.cos,
     _aten.div.Scalar: np.divide,
     _aten.div.Tensor: np.divide,
     _aten.elu.default: _elu,
     _aten.exp.default: np.exp,
     _aten.expm1.default: np.expm1,
+    _aten.fill.Scalar: np.full_like,
     _aten.log.default: np.log,
     _aten.log1p.default: np.log1p,
     _aten.mean.default: _mean,
@@ -110,6 +113,8 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._low: dict[int, tuple[Tensor, Tensor]] = {}
+        #: The memory of which several tensors have a view.
+        self._shared: set[int] = set()
         self._terms = 0
 
     def low(self, high: Tensor) -> Tensor:
@@ -124,6 +129,8 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         instead = functional(func)
         if instead is not None and args[0].is_floating_point():
+            if args[0].untyped_storage().data_ptr() in self._shared:
+                raise NotPrecise(f"{func} writes to a tensor of which there is a view")
             written = self.__torch_dispatch__(instead, types, args, kwargs)
             low = self.low(written)
             self._remember(args[0].copy_(written), low)
@@ -135,9 +142,13 @@ class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func in ARITHMETIC and any(tensor.is_floating_point() for tensor in _tensors(args)):
             return self._computed(func, args, kwargs)
         result = func(*args, **kwargs)
+        if any(value.alias_info is not None for value in func._schema.returns):
+            self._shared.update(part.untyped_storage().data_ptr() for part in _tensors(result))
         if func in LINEAR:
             self._remember(result, func(*_mapped(args, self._low_of), **kwargs))
-        elif func not in CREATIONS and any(part.is_floating_point() for part in _tensors(result)):
+        elif func not in CREATIONS | {_aten._to_copy.default} and any(
+            part.is_floating_point() for part in _tensors(result)
+        ):
             raise NotPrecise(f"{func} is not listed in ARITHMETIC")
         return result
 

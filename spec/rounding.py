@@ -121,7 +121,9 @@ LINEAR = frozenset(
         _aten.reshape.default,
         _aten.roll.default,
         _aten.select.int,
+        _aten.select_backward.default,
         _aten.slice.Tensor,
+        _aten.slice_backward.default,
         _aten.split.Tensor,
         _aten.split_with_sizes.default,
         _aten.squeeze.default,
@@ -151,7 +153,9 @@ CREATIONS = frozenset(
         _aten.full_like.default,
         _aten.empty.memory_format,
         _aten.empty_like.default,
+        _aten.empty_strided.default,
         _aten.new_empty.default,
+        _aten.new_empty_strided.default,
         _aten.new_full.default,
         _aten.new_ones.default,
         _aten.new_zeros.default,
@@ -162,15 +166,20 @@ CREATIONS = frozenset(
         _aten.zeros_like.default,
     }
 )
-#: Operators whose results are arguments, which one depends on the values.
+#: Operators whose results are arguments, which one depends on the values or on other arguments.
 _CHOICES = frozenset(
     {
         _aten.abs.default,
         _aten.amax.default,
         _aten.amin.default,
+        _aten.as_strided.default,
         _aten.clamp.default,
         _aten.clamp_max.default,
         _aten.clamp_min.default,
+        _aten.constant_pad_nd.default,
+        _aten.copy.default,
+        _aten.fill.Scalar,
+        _aten.fill.Tensor,
         _aten.masked_fill.Scalar,
         _aten.masked_fill.Tensor,
         _aten.max.default,
@@ -252,25 +261,6 @@ def one_sum() -> AbstractContextManager[None]:
     return _inside("one_sum")
 
 
-class Widening:
-    """A `wide` block that begins and ends where a reference says so, and not with an indentation."""
-
-    def __init__(self) -> None:
-        self._open = False
-
-    def begin(self) -> None:
-        """Begin it, if it has not begun."""
-        if not self._open:
-            _region.wide += 1
-            self._open = True
-
-    def end(self) -> bool:
-        """End it; False if it had not begun."""
-        was, self._open = self._open, False
-        _region.wide -= was
-        return was
-
-
 def inside(block: str) -> bool:
     """Whether this thread is in a block of that name: `wide`, `one_sum` or `apart`."""
     return bool(getattr(_region, block))
@@ -319,12 +309,14 @@ class Amplitude:
     most: Tensor
     exact: Tensor | None
     overflows: Tensor | None
+    #: Whether some elements are not finite.
+    infinite: bool = False
 
 
 def knows(func: Any) -> bool:
     """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
     func = functional(func) or func
-    listed = MOVES | PRODUCTS | _SUMS | _SCATTERS
+    listed = MOVES | PRODUCTS | _SUMS | _SCATTERS | {_aten._to_copy.default}
     return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
 
@@ -401,7 +393,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         if _region.awaited:
             _region.beside = result
-        if func in MOVES:
+        if func in MOVES or (func is _aten._to_copy.default and result.dtype == torch.float64):
             return result
         if isinstance(result, tuple | list):
             return type(result)(self._rounded(func, part, args, kwargs or {}) for part in result)
@@ -428,15 +420,19 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         amplitude = self._known(number, result)
         if amplitude is None:
             most, overflows = self._most(func, result, args, kwargs)
-            if not math.isfinite(float(result.sum())):  # what is infinite stays infinite
+            infinite = not math.isfinite(float(result.sum()))
+            if infinite:
                 most = most.masked_fill(~result.isfinite(), 0.0)
             exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
-            amplitude = Amplitude(most, exact, overflows)
+            amplitude = Amplitude(most, exact, overflows, infinite)
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS)
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
+        before = own.clone() if amplitude.infinite else None
         self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.beside)
+        if before is not None:  # what is infinite stays infinite: a mask of -inf has no error
+            own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)
         return own
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from harness.cli import parsing
 from harness.cli.main import COMMANDS
-from harness.deriving.contract import derive, source
+from harness.deriving.contract import derive
+from harness.deriving.saving import source
 from harness.errors import UsageError
 from harness.report.atomic_write import write_atomically
 

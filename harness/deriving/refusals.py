@@ -2,75 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.deriving.wording import first_line, named
 from harness.errors import UsageError
 from spec.contract import Draw, Operator, Sizes
+from spec.derived import Reference
 from spec.rounding import knows
+
+#: How often a reference is called again with the same arguments.
+_REPEATED = 3
+
+
+def refuse_call(where: str, reference: Reference, inputs: Sequence[Tensor]) -> None:
+    """Raise UsageError, with what was found and what to do, if a call of the reference is not as it should be."""
+    given = [tensor.clone() for tensor in inputs]
+    try:
+        raw = reference.call(reference.function, *given)
+        first = reference.forward(*(tensor.clone() for tensor in inputs)) if _is_result(raw) else ()
+    except Exception as error:
+        raise UsageError(f"{where} raised {first_line(error)}, but should return tensors") from error
+    for name, now, was in zip(reference.tensors, given, inputs, strict=True):
+        if not torch.equal(now.nan_to_num(), was.nan_to_num()):
+            raise UsageError(f"{where} changed {name}, but should leave its arguments as they are: copy it first")
+    if not _is_result(raw):
+        raise UsageError(f"{where} returned {named(raw)}, but should return a tensor or a tuple of tensors: wrap it")
+    for place, result in enumerate(first):
+        name = "output" if len(first) == 1 else f"output_{place}"
+        if result.dtype != torch.float64:
+            raise UsageError(f"{where} returned {name} in {_name(result.dtype)}, but should return {_should(result)}")
+    for _ in range(_REPEATED):
+        again = reference.forward(*(tensor.clone() for tensor in inputs))
+        if len(again) != len(first) or not all(map(_equal, again, first)):
+            raise UsageError(
+                f"{where} returned other values for the same arguments, but should be deterministic: pass what is "
+                "random, such as a mask, as an argument"
+            )
+
+
+def _is_result(raw: Any) -> bool:
+    return isinstance(raw, Tensor) or (
+        isinstance(raw, tuple | list) and len(raw) > 0 and all(isinstance(part, Tensor) for part in raw)
+    )
+
+
+def _should(result: Tensor) -> str:
+    if result.is_floating_point():
+        return "the dtype that it is given: cast back with .to(x.dtype)"
+    return "real numbers: leave out indices and truth values, by a function that returns the others"
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def refuse(where: str, operator: Operator, sizes: Sizes) -> None:
-    """Raise UsageError, with what was found and what to do, if the reference cannot judge anything."""
-    inputs = _inputs(operator, sizes)
-    before = [tensor.clone() for tensor in inputs]
-    first = _called(where, operator, inputs)
-    for arg, now, was in zip(operator.inputs, inputs, before, strict=True):
-        if not torch.equal(now, was):
-            raise UsageError(f"{where} changed {arg.name}, but should leave its arguments as they are: copy it first")
-    for arg, result in zip(operator.outputs, first, strict=True):
-        if result.dtype != torch.float64:
-            raise UsageError(
-                f"{where} returned {arg.name} in {str(result.dtype).removeprefix('torch.')} for float64 arguments, but "
-                "should return float64: cast back to the dtype of the argument, with .to(x.dtype)"
-            )
-    for _ in range(2):
-        for arg, now, was in zip(operator.outputs, _called(where, operator, inputs), first, strict=True):
-            if not torch.equal(now.nan_to_num(), was.nan_to_num()):
-                raise UsageError(
-                    f"{where} returned another {arg.name} for the same arguments, but should be deterministic: pass "
-                    "what is random, such as a mask, as an argument"
-                )
+    """Raise UsageError if the reference cannot judge: it is no differentiable function whose rounding is known."""
+    draw = Draw(1)
+    inputs = tuple(arg.ordinary(sizes, draw) for arg in operator.inputs)
+    inputs = tuple(
+        x if arg.is_floating else arg.cast(x, torch.float64) for arg, x in zip(operator.inputs, inputs, strict=True)
+    )
     _refuse_unknown(where, operator, inputs)
     _refuse_gradient(where, operator, inputs)
 
 
-def _inputs(operator: Operator, sizes: Sizes) -> tuple[Tensor, ...]:
-    draw = Draw(1)
-    return tuple(arg.cast(arg.ordinary(sizes, draw), torch.float64) for arg in operator.inputs)
-
-
-def _called(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    try:
-        return operator.forward(*inputs)
-    except Exception as error:
-        raise UsageError(f"{where} raised {type(error).__name__}: {error}, but should return tensors") from error
-
-
 class _Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The operations whose rounding the model does not know."""
+    """The operations whose rounding the model does not know, and the dtypes besides float64 that were computed."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.unknown: dict[str, None] = {}
+        self.narrow: dict[torch.dtype, None] = {}
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor) and result.is_floating_point() and not knows(func):
-            self.unknown[str(func)] = None
+        if isinstance(result, Tensor) and result.is_floating_point():
+            if result.dtype != torch.float64:
+                self.narrow[result.dtype] = None
+            elif not knows(func):
+                self.unknown[str(func)] = None
         return result
 
 
 def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> None:
     with torch.no_grad(), _Seen() as seen:
         outputs = operator.forward(*inputs)
-        operator.vjp(inputs, tuple(torch.ones_like(output) for output in outputs))
+        try:
+            operator.vjp(inputs, tuple(torch.ones_like(output) for output in outputs))
+        except Exception as error:
+            raise UsageError(
+                f"{where} is not differentiable: its gradient raised {first_line(error)}. The reference should be made "
+                "of differentiable operations"
+            ) from error
+    if seen.narrow:
+        raise UsageError(
+            f"{where} computes in {', '.join(map(_name, seen.narrow))} whatever the dtype of its arguments is, but "
+            "should compute in that dtype, .to(x.dtype), or in float32, .float()"
+        )
     if seen.unknown:
         raise UsageError(
             f"{where} uses {', '.join(seen.unknown)}, whose rounding errors are not modelled: write it with products, "
@@ -89,10 +129,10 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
                 "no gradient: remove detach, no_grad, rounding or .item() from the reference"
             )
     try:
-        torch.autograd.gradcheck(operator.forward, leaves)
-    except RuntimeError as error:
-        lines = [line for line in str(error).splitlines() if line.strip()][:3]
+        torch.autograd.gradcheck(operator.forward, leaves, fast_mode=True)
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()][:1]
         raise UsageError(
-            f"{where}: autograd's gradient is not that of finite differences in float64 ({' '.join(lines)}): mend the "
-            "backward of the reference"
+            f"{where}: autograd's gradient is not that of finite differences in float64 ({' '.join(lines)}): a "
+            "backward of its own is wrong, or .item(), detach or a comparison hides how a result depends on an argument"
         ) from error

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.deriving.parameters import TensorParameter
+from harness.deriving.wording import first_line
 from harness.errors import UsageError
 
 #: An axis: the number of a tensor, and of its dimension.
 Axis = tuple[int, int]
+#: Lengths beyond this are halved before anything is tried.
+_SHORT = 16
+#: How many sets of axes of one length are tried, of each size.
+_MOST_TRIED = 250
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,10 @@ class _Probe:
 
     call: Callable[..., Any]
     examples: tuple[Tensor, ...]
+
+    def length(self, axis: Axis) -> int:
+        """The length of an axis in the example."""
+        return self.examples[axis[0]].shape[axis[1]]
 
     def accepts(self, changed: dict[Axis, int]) -> bool:
         """Whether the reference takes the example with these axes as long as that."""
@@ -45,6 +55,25 @@ def _resized(tensor: Tensor, shape: Sequence[int]) -> Tensor:
     return tensor
 
 
+def _shrunk(probe: _Probe) -> _Probe:
+    """The same with shorter lengths, equal where they were, if the reference takes them: it is called often."""
+    lengths = sorted({length for tensor in probe.examples for length in tensor.shape})
+    short: dict[int, int] = {}
+    for length in lengths:
+        short[length] = length
+        while short[length] > _SHORT and short[length] % 2 == 0 and short[length] // 2 not in short.values():
+            short[length] //= 2
+    least = min((length for length in short.values() if length > 1), default=1)
+
+    def made(tensor: Tensor) -> Tensor:
+        tensor = _resized(tensor, [short[length] for length in tensor.shape])
+        # Indices are kept below every length.
+        return tensor if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor % least
+
+    smaller = _Probe(probe.call, tuple(made(tensor) for tensor in probe.examples))
+    return smaller if smaller.accepts({}) else probe
+
+
 def symbols_of(
     where: str, parameters: Sequence[TensorParameter], call: Callable[..., Any]
 ) -> tuple[TensorParameter, ...]:
@@ -59,23 +88,21 @@ def symbols_of(
         raise UsageError(
             f"{where}: the shape of {missing} is not known: annotate it, or pass --example for all tensors"
         )
-    tensors = tuple(example.detach() for example in examples if example is not None)
+    whole = tuple(example for example in examples if example is not None)
     try:
-        call(*tensors)
+        call(*whole)
     except Exception as error:
-        raise UsageError(
-            f"{where} raised {type(error).__name__}: {error} for the example, but should take it"
-        ) from error
-    probe = _Probe(call, tensors)
-    names: dict[Axis, str] = {}
-    lengths: dict[int, list[Axis]] = {}
-    for number, tensor in enumerate(tensors):
-        for dim, length in enumerate(tensor.shape):
-            lengths.setdefault(length, []).append((number, dim))
-    for length, axes in lengths.items():
-        for group in _groups(probe, axes, length):
-            name = _name(parameters, group, probe, length, set(names.values()))
-            names.update(dict.fromkeys(group, name))
+        raise UsageError(f"{where} raised {first_line(error)} for the example, but should take it") from error
+    probe = _shrunk(_Probe(call, whole))
+    tensors = probe.examples
+    axes = [(number, dim) for number, tensor in enumerate(tensors) for dim in range(tensor.dim())]
+    names = {(number, dim): str(whole[number].shape[dim]) for number, dim in axes}
+    groups: list[list[Axis]] = []
+    for length in dict.fromkeys(tensors[number].shape[dim] for number, dim in axes):
+        groups += _groups(probe, [axis for axis in axes if tensors[axis[0]].shape[axis[1]] == length], length)
+    for group in _together(where, parameters, probe, groups):
+        name = _name(parameters, group[0], set(names.values()))
+        names.update(dict.fromkeys(group, name))
     return tuple(
         replace(parameter, shape=tuple(names[number, dim] for dim in range(tensors[number].dim())))
         for number, parameter in enumerate(parameters)
@@ -83,23 +110,78 @@ def symbols_of(
 
 
 def _groups(probe: _Probe, axes: list[Axis], length: int) -> list[list[Axis]]:
-    """The axes of one length, parted into those that must be equal."""
-    other = length + 3
-    left, found = list(axes), []
+    """The axes of one length, parted into those that must be equal. Axes that keep their length are left out."""
+    left = list(axes)
+    found: list[list[Axis]] = []
+    while left:
+        # Some references take even lengths alone, or multiples of the example's.
+        tried = (_least(probe, left, other) for other in (length + 3, 2 * length, 3 * length))
+        group = next((group for group in tried if group), None)
+        if group is None:
+            return found
+        found.append(group)
+        left = [axis for axis in left if axis not in group]
+    return found
+
+
+def _least(probe: _Probe, axes: list[Axis], length: int) -> list[Axis] | None:
+    """Axes that may have another length together, none of which may be left out; None if there are none."""
     for size in range(1, len(axes)):
-        for group in combinations(axes, size):
-            if set(group) <= set(left) and probe.accepts(dict.fromkeys(group, other)):
-                found.append(list(group))
-                left = [axis for axis in left if axis not in group]
-    return [*found, left] if left else found
+        if comb(len(axes), size) > _MOST_TRIED:
+            break
+        for some in combinations(axes, size):
+            if probe.accepts(dict.fromkeys(some, length)):
+                return list(some)
+    if not probe.accepts(dict.fromkeys(axes, length)):
+        return None
+    group = list(axes)
+    for axis in axes[:0:-1]:
+        fewer = [other for other in group if other != axis]
+        if probe.accepts(dict.fromkeys(fewer, length)):
+            group = fewer
+    return group
 
 
-def _name(parameters: Sequence[TensorParameter], group: list[Axis], probe: _Probe, length: int, taken: set[str]) -> str:
-    """A name for these axes; the length itself where the reference takes no other, and for 1, which broadcasts."""
-    if length == 1 or not probe.accepts(dict.fromkeys(group, length + 3)):
-        return str(length)
-    number, dim = group[0]
-    name = f"{parameters[number].name}_{dim}"
+def _together(
+    where: str, parameters: Sequence[TensorParameter], probe: _Probe, groups: list[list[Axis]]
+) -> list[list[Axis]]:
+    """The groups whose lengths may all change at once. A length of 1 that broadcasts may have to stay.
+
+    Raises UsageError, with a question, if other lengths cannot change together.
+    """
+
+    def fit(some: list[list[Axis]]) -> bool:
+        # Multiples of the example's lengths, all different: what has to be even stays so.
+        changed = {axis: probe.length(axis) * (2 + place) for place, group in enumerate(some) for axis in group}
+        return probe.accepts(changed)
+
+    if fit(groups):
+        return groups
+    ones = [group for group in groups if probe.length(group[0]) == 1]
+    for one in ones:
+        others = [group for group in groups if group != one]
+        if fit(others):
+            return others
+    others = [group for group in groups if group not in ones]
+    if fit(others):
+        return others
+    for one, other in combinations(others, 2):
+        if not fit([one, other]):
+            raise UsageError(
+                f"{where} takes another length of {_place(parameters, one[0])} and another of "
+                f"{_place(parameters, other[0])}, but not both at once. Which lengths belong together? Annotate the "
+                f"tensors, for example {parameters[one[0][0]].name}: Float[Tensor, 'batch features'], or pass an "
+                "--example in which unrelated lengths differ"
+            )
+    return others
+
+
+def _place(parameters: Sequence[TensorParameter], axis: Axis) -> str:
+    return f"dimension {axis[1]} of {parameters[axis[0]].name}"
+
+
+def _name(parameters: Sequence[TensorParameter], axis: Axis, taken: set[str]) -> str:
+    name = f"{parameters[axis[0]].name}_{axis[1]}"
     while name in taken:
         name += "_"
     return name

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 import torch
 from torch import Tensor
 
+from harness.deriving.wording import first_line
 from harness.errors import UsageError
 from spec.contract import Case, Draw, Sizes, TensorArg, evaluate
 
@@ -18,6 +20,9 @@ _SMALL = (3, 4, 5, 7, 6, 9, 8, 11, 10)
 _TAILS = (31, 32, 33, 127, 128, 129, 257, 1023, 1024, 1025)
 #: Most elements of a call with such a size.
 _ELEMENTS = 2**20
+
+#: The ordinary values, in a message.
+GAUSSIAN = "values around 0 with the deviation of the example"
 
 Call = Callable[[Sizes], tuple[Tensor, ...]]
 
@@ -47,21 +52,26 @@ def small_sizes(where: str, symbols: Sequence[str], example: Mapping[str, int], 
     keeps a size that is a fraction of the example's.
     """
     every = {symbol: _SMALL[place % len(_SMALL)] for place, symbol in enumerate(symbols)}
-    if takes(call, every):
-        return every
+    for factor in (1, 2, 4):
+        multiples = {symbol: factor * (place + 2) for place, symbol in enumerate(symbols)} if factor > 1 else every
+        if takes(call, multiples):
+            return multiples
     for divisor in (16, 8, 4, 2, 1) if example else ():
         shrunk = {symbol: max(size // divisor, 1) for symbol, size in example.items()}
-        if set(shrunk) == set(symbols) and takes(call, shrunk):
+        lost = divisor > 1 and len(set(shrunk.values()) - {1}) < len(set(example.values()) - {1})
+        if set(shrunk) == set(symbols) and not lost and takes(call, shrunk):
             return shrunk
     try:
         call(every)
     except Exception as error:
         sizes = ", ".join(f"{symbol}={size}" for symbol, size in every.items())
         raise UsageError(
-            f"{where} raised {type(error).__name__}: {error} for {sizes}: pass --example FILE.py:FUNCTION, a function "
+            f"{where} raised {first_line(error)} for {sizes}: pass --example FILE.py:FUNCTION, a function "
             "that returns the arguments of a call that it takes"
         ) from error
-    raise UsageError(f"{where} returned inf or NaN for ordinary values, but should be finite: pass --example")
+    raise UsageError(
+        f"{where} returned inf or NaN for {GAUSSIAN}, but should be finite: pass an --example whose values lie where it is"
+    )
 
 
 def cases(
@@ -71,8 +81,11 @@ def cases(
     found = [Case("small", dict(small), "small, all different where that is possible", frozenset({"size", "small"}))]
 
     def add(name: str, sizes: Sizes, origin: str, *tags: str) -> None:
-        elements = sum(torch.Size(arg.shape_for(sizes)).numel() for arg in inputs)
-        if elements <= _ELEMENTS and all(dict(case.sizes) != sizes for case in found) and takes(call, sizes):
+        if (
+            elements(sizes, inputs) <= _ELEMENTS
+            and all(dict(case.sizes) != sizes for case in found)
+            and takes(call, sizes)
+        ):
             found.append(Case(name, dict(sizes), origin, frozenset({"size", *tags})))
 
     add("ones", dict.fromkeys(symbols, 1), "the least that is not empty", "small")
@@ -81,11 +94,19 @@ def cases(
         for size in _TAILS:
             add(f"{symbol}-{size}", {**small, symbol: size}, "tail of a vector, a warp or a block")
     usual = dict(example) or {**dict.fromkeys(symbols, 64), **({symbols[-1]: 256} if symbols else {})}
-    if takes(call, usual):
+    # The smallest of these is judged too, which takes many evaluations; a large example is for timing alone.
+    if elements(usual, inputs) <= _ELEMENTS and takes(call, usual):
         found.append(Case("example", usual, "the sizes of the example", frozenset({"benchmark"})))
     else:
         found.append(Case("usual", dict(small), "the small sizes", frozenset({"benchmark"})))
+        if example:
+            found.append(Case("example", usual, "the sizes of the example", frozenset({"benchmark"})))
     return tuple(found)
+
+
+def elements(sizes: Sizes, inputs: Sequence[TensorArg]) -> int:
+    """How many elements a call has."""
+    return sum(torch.Size(arg.shape_for(sizes)).numel() for arg in inputs)
 
 
 def outputs_of(
@@ -93,19 +114,16 @@ def outputs_of(
 ) -> tuple[TensorArg, ...]:
     """The outputs, with shapes in the symbols: as the annotation states them, or as other sizes show.
 
-    Raises UsageError for what is no real tensor, and for a length that is no simple expression of the symbols.
+    Raises UsageError for a length that is no simple expression of the symbols.
     """
     results = call(small)
     names = ["output"] if len(results) == 1 else [f"output_{place}" for place in range(len(results))]
-    for name, result in zip(names, results, strict=True):
-        if not isinstance(result, Tensor) or not result.is_floating_point():
-            kind = result.dtype if isinstance(result, Tensor) else type(result).__name__
-            raise UsageError(f"{where}: {name} was {kind}, but should be a tensor of real numbers")
-    if stated is not None and len(stated) == len(results):
+    known = {name for shape in stated or () for text in shape for name in re.findall(r"[A-Za-z_]\w*", text)}
+    if stated is not None and len(stated) == len(results) and known <= set(symbols):
         return tuple(TensorArg(name, shape) for name, shape in zip(names, stated, strict=True))
     changed = [dict(small)]
     for symbol in symbols:
-        for size in (small[symbol] + 1, 2 * small[symbol]):
+        for size in (small[symbol] + 1, small[symbol] + 2, 2 * small[symbol], 3 * small[symbol]):
             if takes(call, {**small, symbol: size}):
                 changed.append({**small, symbol: size})
                 break
@@ -121,9 +139,11 @@ def _expression(where: str, name: str, lengths: list[int], sizes: list[dict[str,
     for expression in _simple(symbols, lengths[0]):
         if all(evaluate(expression, at) == length for at, length in zip(sizes, lengths, strict=True)):
             return expression
+    at = ", ".join(f"{symbol}={size}" for symbol, size in sizes[0].items())
     raise UsageError(
-        f"{where}: a dimension of {name} was {lengths} for the sizes {sizes}, which is no simple expression of them: "
-        "annotate what it returns, for example -> Float[Tensor, 'batch 2*features']"
+        f"{where}: a dimension of {name} was {lengths[0]} for {at}, and {', '.join(map(str, lengths[1:]))} where one "
+        "of these is larger, which is no simple expression of them: annotate what it returns, for example -> "
+        "Float[Tensor, 'batch 2*features']"
     )
 
 

@@ -88,7 +88,11 @@ def _places(subject: Subject) -> str:
     scenario = Scenario(tuple(sizes.items()), name="exact-products")
     draw = Draw(0)
     drawn = operator.ordinary(sizes, draw)
-    drawn |= {arg.name: draw.choice(arg.shape_for(sizes), EXACT) for arg in operator.inputs if arg.is_floating}
+    drawn |= {
+        arg.name: draw.choice(arg.shape_for(sizes), EXACT)
+        for arg in operator.inputs
+        if arg.is_floating and not arg.uniform
+    }
     inputs = {arg.name: arg.cast(drawn[arg.name], subject.dtype).to(subject.torch_device) for arg in operator.inputs}
 
     def outputs(shift: int) -> dict[str, Tensor]:

@@ -81,10 +81,14 @@ def _run(tally: Tally, subject: Subject, scenario: Scenario) -> None:
 
     def argument(arg: TensorArg) -> torch.Tensor:
         shape = arg.shape_for(sizes)
+        if arg.uniform:
+            low, high = (evaluate(bound, sizes) for bound in (arg.low, arg.high))
+            values = torch.rand(shape, generator=generator, device="cuda", dtype=subject.dtype)
+            return values.mul_(high - low).add_(low).requires_grad_(arg.differentiable)
         if arg.is_floating:
             return draw(shape, evaluate(arg.scale, sizes)).requires_grad_(arg.differentiable)
-        low, high = (int(evaluate(bound, sizes)) for bound in (arg.low, arg.high))
-        return torch.randint(low, high, shape, generator=generator, device="cuda").to(arg.dtype)
+        least, most = (int(evaluate(bound, sizes)) for bound in (arg.low, arg.high))
+        return torch.randint(least, most, shape, generator=generator, device="cuda").to(arg.dtype)
 
     inputs = tuple(argument(arg) for arg in operator.inputs)
     cotangents = []

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from harness import discovery
-from harness.deriving.contract import contract_file, derive, source
+from harness.deriving.contract import contract_file, derive
+from harness.deriving.saving import source
 from harness.errors import UsageError
 from harness.judging.contract_check import admit
 from harness.judging.judge import judge

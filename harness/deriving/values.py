@@ -1,0 +1,131 @@
+"""The ordinary values of the inputs: deviations, ranges of integers, and ranges of reals outside of which there is no
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from harness.deriving.parameters import TensorParameter
+from harness.deriving.sizes import GAUSSIAN, Call, caller, elements, small_sizes, takes
+from harness.errors import UsageError
+from spec.contract import Draw, Operator, Sizes, TensorArg
+
+Forward = Callable[..., tuple[Tensor, ...]]
+#: Deviations below this are those of an example that is nearly constant.
+_LEAST_SCALE = 1e-3
+#: Most elements of an example at whose sizes the reference is called again.
+_ELEMENTS = 2**20
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs with their values, small sizes, and the reference as a function of sizes."""
+
+    args: tuple[TensorArg, ...]
+    small: dict[str, int]
+    call: Call
+
+    def ordinary(self) -> list[Tensor]:
+        """Values at the small sizes, in float64 and int64."""
+        draw = Draw(0)
+        return [arg.ordinary(self.small, draw) for arg in self.args]
+
+
+def inputs_of(
+    where: str, parameters: Sequence[TensorParameter], lengths: Mapping[str, int], forward: Forward
+) -> Inputs:
+    """The inputs with the values at which the reference is finite: Gaussian ones if it can be.
+
+    Raises UsageError if it is finite nowhere.
+    """
+    gaussian = tuple(_gaussian(parameter) for parameter in parameters)
+    symbols = symbols_in(gaussian)
+    refused: UsageError | None = None
+    for args in (gaussian, *_uniform(parameters, gaussian)):
+        safe = tuple(replace(arg, high="1") if _is_integer(arg) else arg for arg in args)
+        call = caller(safe, forward)
+        try:
+            small = small_sizes(where, symbols, lengths, call)
+        except UsageError as error:
+            refused = refused or error
+            continue
+        # Few values may lie inside of a range by chance.
+        if lengths and args is gaussian and elements(lengths, args) <= _ELEMENTS and not takes(call, lengths):
+            refused = UsageError(f"{where} returned inf or NaN for {GAUSSIAN}, or raised: pass another --example")
+            continue
+        found = list(safe)
+        for place, arg in enumerate(safe):
+            if _is_integer(arg):
+                found[place] = replace(arg, high=_high(found, place, symbols, small, forward))
+        return Inputs(tuple(found), small, caller(found, forward))
+    assert refused is not None
+    raise refused
+
+
+def symbols_in(args: tuple[TensorArg, ...]) -> tuple[str, ...]:
+    """The size symbols of these tensors."""
+
+    def nothing(*_: object) -> tuple[Tensor, ...]:
+        return ()
+
+    return Operator("", args, (), nothing, nothing, lambda *_: {}, ()).symbols()
+
+
+def _gaussian(parameter: TensorParameter) -> TensorArg:
+    scale, example = "1", parameter.example
+    real = parameter.dtype is None or parameter.dtype.is_floating_point
+    if real and example is not None and example.numel() > 1:
+        deviation = float(example.double().std())
+        scale = f"{deviation:.2g}" if deviation >= _LEAST_SCALE else "1"
+    return TensorArg(parameter.name, parameter.shape or (), differentiable=real, dtype=parameter.dtype, scale=scale)
+
+
+def _uniform(parameters: Sequence[TensorParameter], gaussian: tuple[TensorArg, ...]) -> Iterator[tuple[TensorArg, ...]]:
+    """The inputs in the ranges of their examples: first those of one sign alone, then all."""
+    ranges = [_range(parameter) for parameter in parameters]
+    for chosen in (lambda low, high: low >= 0 or high <= 0, lambda low, high: True):  # noqa: ARG005
+        found = tuple(
+            replace(arg, uniform=True, low=f"{limits[0]:.4g}", high=f"{limits[1]:.4g}")
+            if limits is not None and chosen(*limits)
+            else arg
+            for arg, limits in zip(gaussian, ranges, strict=True)
+        )
+        if found != gaussian:
+            yield found
+
+
+def _range(parameter: TensorParameter) -> tuple[float, float] | None:
+    example = parameter.example
+    if example is None or example.numel() == 0 or not example.is_floating_point():
+        return None
+    low, high = float(example.min()), float(example.max())
+    if low == high:
+        low, high = sorted((low / 2, 2 * low))
+    return (low, high) if low < high else None
+
+
+def _is_integer(arg: TensorArg) -> bool:
+    return not arg.is_floating and arg.dtype != torch.bool
+
+
+def _high(inputs: list[TensorArg], place: int, symbols: tuple[str, ...], small: Sizes, forward: Forward) -> str:
+    """The symbol up to which the reference takes integers; "1", only zeros, if it is none."""
+    for symbol in symbols:
+        fits = []
+        for value in (small[symbol] - 1, small[symbol]):
+            draw = Draw(0)
+            given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]
+            given[place] = torch.full_like(given[place], value)
+            try:
+                forward(*given)
+                fits.append(True)
+            except Exception:
+                fits.append(False)
+        if fits == [True, False]:
+            return symbol
+    return "1"

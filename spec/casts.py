@@ -1,0 +1,135 @@
+"""Evaluate in float64 a reference that computes in float32 for half types.
+
+Models write `x.float()` at first and `.to(x.dtype)` at last. Evaluated in float64 as it stands, such a reference would
+lose digits. Under `Casts` a cast to float32 changes no digit, but the roundoff: the tensor is *wide*, and so is what is
+computed of it, by PyTorch's rules of promotion. What is wide is evaluated in a block `spec.rounding.wide`. A cast back
+to the dtype of the call rounds once. What is made in float32, such as `torch.arange(n).float()`, is wide too.
+
+float64 stands for the dtype of the call, which may be a half type: `torch.promote_types(x.dtype, torch.float32)` is
+float32 here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from spec.rounding import wide
+
+#: The attribute of a wide tensor.
+_MARK = "_is_wide"
+_DTYPE_OF = Tensor.dtype.__get__  # type: ignore[attr-defined]
+_CASTS = frozenset({Tensor.float, Tensor.double, Tensor.to, Tensor.type, Tensor.type_as})
+_ASSIGNMENTS = frozenset({Tensor.copy_, Tensor.__setitem__})
+
+
+class Casts(TorchFunctionMode):
+    """In this mode tensors of real numbers are float64; those that would be float32 are wide."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.promote_types and set(args) == {torch.float32, torch.float64}:
+            return torch.float32
+        if func is _DTYPE_OF:
+            return torch.float32 if is_wide(args[0]) else args[0].dtype
+        args, kwargs = tree_map_only(Tensor, _in_float64, (args, kwargs))
+        asked = _asked(func, args, kwargs)
+        if func in _CASTS and asked is not None:
+            return _cast(args[0], asked)
+        if func in _ASSIGNMENTS and not is_wide(args[0]):
+            args = (*args[:-1], _cast(args[-1], torch.float64) if is_wide(args[-1]) else args[-1])
+        if asked is torch.float32:
+            args, kwargs = tree_map_only(torch.dtype, _widened, (args, kwargs))
+        into = _written(func, args)
+        beyond = (
+            is_wide(into) if into is not None else asked is torch.float32 or (asked is None and _promoted(args, kwargs))
+        )
+        with wide() if beyond else nullcontext():
+            results = func(*args, **kwargs)
+        if into is not None:
+            return results
+        if any(leaf.dtype == torch.float32 for leaf in _tensors(results)):
+            return _made_of_integers(func, args, kwargs, results)
+        if beyond:
+            given = {id(leaf) for leaf in _tensors((args, kwargs))}
+            for leaf in _tensors(results):
+                if leaf.is_floating_point() and id(leaf) not in given:
+                    _marked(leaf)
+        return results
+
+
+def is_wide(value: Any) -> bool:
+    """Whether it is a tensor that would be float32 outside of this mode."""
+    return isinstance(value, Tensor) and bool(getattr(value, _MARK, False))
+
+
+def _marked(tensor: Tensor) -> Tensor:
+    setattr(tensor, _MARK, True)
+    return tensor
+
+
+def _in_float64(tensor: Tensor) -> Tensor:
+    """A float32 tensor from outside, a constant, as a wide one."""
+    return _marked(tensor.double()) if tensor.dtype == torch.float32 else tensor
+
+
+def _widened(dtype: torch.dtype) -> torch.dtype:
+    return torch.float64 if dtype == torch.float32 else dtype
+
+
+def _asked(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype | None:
+    """float32 or float64 if the call names it, as a dtype or as that of another tensor; else None."""
+    if func in (Tensor.float, Tensor.double):
+        return torch.float32 if func is Tensor.float else torch.float64
+    values = (*args, *kwargs.values())
+    if func in _CASTS:
+        values = tuple(_dtype_of(value) if isinstance(value, Tensor) else value for value in values[1:])
+    return next((value for value in values if value in (torch.float32, torch.float64)), None)
+
+
+def _dtype_of(tensor: Tensor) -> torch.dtype:
+    return torch.float32 if is_wide(tensor) else tensor.dtype
+
+
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A tensor in the dtype of the call (float64), rounded to it once, or a wide one (float32)."""
+    if dtype == torch.float32:
+        return tensor if is_wide(tensor) else _marked(tensor.double().clone())
+    return tensor.double() if tensor.dtype == torch.float64 and not is_wide(tensor) else tensor.double() * 1
+
+
+def _written(func: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+    """The tensor that the call writes to; None if it makes another."""
+    name = getattr(func, "__name__", "")
+    in_place = (name.endswith("_") and not name.endswith("__")) or name in ("__setitem__", "__iadd__", "__imul__")
+    return args[0] if in_place and args and isinstance(args[0], Tensor) else None
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+
+
+def _promoted(*values: Any) -> bool:
+    """Whether what is computed of these is wide: one of them is; one of no dimension only if none has any."""
+    leaves = [leaf for leaf in _tensors(values) if leaf.is_floating_point()]
+    return any(is_wide(leaf) for leaf in [leaf for leaf in leaves if leaf.dim()] or leaves)
+
+
+def _made_of_integers(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], results: Any) -> Any:
+    """What a call made in PyTorch's default dtype, with the digits of float64 where it computed of integers."""
+    if _tensors((args, kwargs)):
+        exact = tree_map_only(Tensor, lambda leaf: leaf if leaf.dtype == torch.bool else leaf.double(), (args, kwargs))
+        try:
+            with wide():
+                results = func(*exact[0], **exact[1])
+        except (RuntimeError, TypeError):
+            pass  # it takes integers alone: what it returned is exact, or is what an implementation has too
+    return tree_map_only(Tensor, lambda leaf: _marked(leaf.double()) if leaf.is_floating_point() else leaf, results)
