@@ -23,7 +23,7 @@ COMMANDS = {
     "bench": "what backends cost, as a record and as tables",
     "gate": "is this tree slower than another commit? Exit code 0 no, 1 yes, 4 cannot tell",
     "fuzz": "pass hostile arguments to compiled backends, in processes of their own",
-    "compute-sanitizer": "run the CUDA kernels under compute-sanitizer; needs a GPU",
+    "compute-sanitizer": "run CUDA kernels, a candidate's too, under compute-sanitizer; needs a GPU",
     "new-operator": "write a package with a contract and a backend that run",
     "new-backend": "copy a backend, to be changed",
     "compile-cuda": "compile the CUDA sources with nvcc; needs no GPU",
