@@ -46,7 +46,7 @@ def program() -> str:
 
 
 @dataclass(frozen=True)
-class Watch:
+class WatchedCalls:
     """How one implementation is called under a tool.
 
     `sanitizer` is the path of compute-sanitizer, `choice` a value of `--sandbox`.
@@ -153,7 +153,7 @@ def run(
     sanitizer = program()
     machine, known = {**environment.describe(), **_of_candidates(found, choice)}, suite.describe()
     cells: list[Cell] = []
-    watches: list[Watch] = []
+    watches: list[WatchedCalls] = []
 
     def record(cell: Cell) -> None:
         cells.append(cell)
@@ -161,7 +161,7 @@ def run(
         keep(replace(Report.of(cells, machine, known), complete=False))
 
     for slot in found:
-        watch = Watch(slot, selection, sanitizer, choice)
+        watch = WatchedCalls(slot, selection, sanitizer, choice)
         why = watch.build()
         if not why:
             watches.append(watch)

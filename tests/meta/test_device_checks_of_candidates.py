@@ -15,7 +15,7 @@ from harness.report.report import Report
 from harness.running import sandbox
 from harness.running.selection import Selection, slots
 from harness.sanitizing import compute_sanitizer, launching
-from harness.sanitizing.compute_sanitizer import TOOLS, Watch, chosen
+from harness.sanitizing.compute_sanitizer import TOOLS, WatchedCalls, chosen
 from harness.sanitizing.findings import cell_of
 from tests.meta.test_device_checks import CLEAN, CLEAN_RACES, INITCHECK, MEMCHECK, RACECHECK, SYNCCHECK
 
@@ -37,8 +37,8 @@ def selection(tmp_path: Path) -> Selection:
 
 
 @pytest.fixture
-def watch(selection: Selection) -> Watch:
-    return Watch(slots(selection)[0], selection, "/cuda/bin/compute-sanitizer", "off")
+def watch(selection: Selection) -> WatchedCalls:
+    return WatchedCalls(slots(selection)[0], selection, "/cuda/bin/compute-sanitizer", "off")
 
 
 def test_candidates_are_chosen_and_backends_without_cuda_are_not(selection: Selection) -> None:
@@ -50,7 +50,7 @@ def test_candidates_are_chosen_and_backends_without_cuda_are_not(selection: Sele
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_the_command_line_of_a_candidate(watch: Watch, tool: str) -> None:
+def test_the_command_line_of_a_candidate(watch: WatchedCalls, tool: str) -> None:
     command = watch.command(tool)
     assert command[:3] == ["/cuda/bin/compute-sanitizer", "--tool", tool]
     assert "--kernel-name" not in command, "the names of its kernels are not known"
@@ -64,11 +64,11 @@ def test_the_program_finds_a_backend_by_its_options() -> None:
     selection = Selection(operators=("mlp",), backends=("cuda-accessor",), devices=("cuda",), dtypes=("float16",))
     (slot,) = slots(selection)
     assert launching.chosen(launching.options(slot, selection)) == slot
-    command = Watch(slot, selection, "compute-sanitizer").command("memcheck")
+    command = WatchedCalls(slot, selection, "compute-sanitizer").command("memcheck")
     assert command[command.index("--kernel-name") + 1] == "kernel_substring=cuda_accessor"
 
 
-def test_the_tool_and_the_candidate_are_in_the_sandbox(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tool_and_the_candidate_are_in_the_sandbox(watch: WatchedCalls, monkeypatch: pytest.MonkeyPatch) -> None:
     if sandbox.why_none():
         pytest.skip(sandbox.why_none())
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-O2")
@@ -81,7 +81,7 @@ def test_the_tool_and_the_candidate_are_in_the_sandbox(watch: Watch, monkeypatch
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_finding_in_its_kernel_is_a_failed_cell(watch: Watch, tool: str) -> None:
+def test_a_finding_in_its_kernel_is_a_failed_cell(watch: WatchedCalls, tool: str) -> None:
     cell = cell_of(watch.slot, tool, SAID[tool], 0)
     assert (cell.verdict, cell.property, cell.backend) == (FAIL, tool, "mine")
     assert ".cu:" in cell.reason
@@ -98,14 +98,14 @@ def test_a_finding_in_its_kernel_is_a_failed_cell(watch: Watch, tool: str) -> No
         "void cublasLt::splitKreduce_kernel<32, 16>(float)",
     ],
 )
-def test_a_finding_in_a_library_is_kept_apart(watch: Watch, kernel: str) -> None:
+def test_a_finding_in_a_library_is_kept_apart(watch: WatchedCalls, kernel: str) -> None:
     said = INITCHECK.replace("vectorAdd(int *)+0x70 in /src/memset_error.cu:41", f"{kernel}+0x70")
     cell = cell_of(watch.slot, "initcheck", said, 0)
     assert cell.verdict == PASS, cell.reason
     assert [finding["kernel"] for finding in cell.figures["elsewhere"]] == [kernel]
 
 
-def test_a_kernel_without_lines_is_its_own_unless_a_library_has_that_name(watch: Watch) -> None:
+def test_a_kernel_without_lines_is_its_own_unless_a_library_has_that_name(watch: WatchedCalls) -> None:
     said = INITCHECK.replace(" in /src/memset_error.cu:41", "")
     assert cell_of(watch.slot, "initcheck", said, 0).verdict == FAIL
     own = INITCHECK.replace("vectorAdd", "at::native::elementwise_kernel")
@@ -131,7 +131,7 @@ def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_writes_a_cell_for_each_tool(
     gpu: Path, selection: Selection, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    monkeypatch.setattr(Watch, "build", lambda _watch: "")
+    monkeypatch.setattr(WatchedCalls, "build", lambda _watch: "")
     if fault:
         (gpu / f"{fault}.txt").write_text(SAID[fault])
     output = gpu / "report.json"
