@@ -39,7 +39,7 @@ def started(
     """
     folder = sandbox.scratch(source)
     program = sandbox.program(folder)
-    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
+    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
     command = sandbox.command([sys.executable, "-P", str(program / "main.py")], folder, choice)
     process = RunnerProcess(

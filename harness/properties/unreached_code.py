@@ -1,0 +1,141 @@
+"""Outputs and gradients are right in the lines of its Python files that ordinary calls do not reach.
+
+The ordinary calls and those of `combinations` are made first, then calls that are steered to what none has reached:
+see `judging.guided`. Values are compared for each call that reached something new. The cell fails only if one is wrong.
+Lines that remain unreached are in its figures: `unreached`.
+
+What ran is the word of the candidate's process, which may be false. So it never makes a verdict better: it chooses
+which values are compared beside those of all other properties. A candidate that turns off tracing, so that nothing is
+known, has the values of every call compared.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.errors import Failure, NotApplicable
+from harness.executing.watching import Watcher
+from harness.judging.combinations import WITHOUT_GRAD, combinations_of, without_grad
+from harness.judging.constants import reached as named_by
+from harness.judging.guided import Mutations, swept, volume
+from harness.judging.lines import Line, Reached
+from harness.judging.property import Property
+from harness.judging.remote import Watch
+from harness.judging.reproducer import script
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import ordinary, smallest
+from harness.judging.subject import Subject
+from harness.judging.tally import EVERYTHING, OUTPUTS, Tally
+from harness.report.levels import VALUES
+
+#: Steered calls at most, calls whose values are compared at most, and seconds after which no further call is made.
+STEERED, COMPARED, SECONDS = 160, 40, 4.0
+#: Unreached lines that the figures name.
+NAMED = 20
+#: Elements of a call that is made: others judge the larger ones.
+LARGEST = 2**18
+
+
+@dataclass
+class _Search:
+    """The calls so far: what they reached, and those that reached something new."""
+
+    subject: Subject
+    tally: Tally
+    watch: Watch
+    reached: Reached
+    corpus: list[Scenario] = field(default_factory=list)
+    calls: int = 0
+    compared: int = 0
+
+    def make(self, scenario: Scenario, mode: str = "") -> None:
+        """Make a call; compare its values if it reached something new. Raises Failure."""
+        subject = self.subject
+        call = subject.realise(scenario)
+        try:
+            with self.watch.watching(), without_grad(mode) if mode else nullcontext():
+                outputs = subject.outputs(call, scenario)
+                if not mode:
+                    subject.gradients(call, outputs, scenario)
+        except Failure as failure:
+            raise failure.adding(reproducer=script(subject, scenario, str(failure))) from failure
+        self.calls += 1
+        new = self.reached.add(self.watch.news())
+        if new or self.watch.disturbed or not self.compared:
+            self._compare(scenario, mode, new)
+
+    def _compare(self, scenario: Scenario, mode: str, new: list[Line]) -> None:
+        self.compared += 1
+        self.corpus.append(scenario)
+        try:
+            with without_grad(mode) if mode else nullcontext():
+                self.tally.run(scenario, OUTPUTS if mode else EVERYTHING)
+        except Failure as failure:
+            first = f"the first of {self.calls} calls that reached {new[0].in_words()}" if new and self.calls > 1 else ""
+            raise failure.adding(first) from failure
+
+    def is_over(self, until: float) -> bool:
+        """Whether nothing is left to be reached, or the calls are used up."""
+        known = not self.watch.disturbed
+        return self.compared >= COMPARED or time.monotonic() > until or (known and not self.reached.unreached())
+
+
+def check(subject: Subject) -> dict[str, Any]:
+    """Ordinary calls, then steered ones until all is reached; the figures name what is not."""
+    if subject.files is None:
+        raise NotApplicable("its source is not known: a function of a notebook, or one that is made at run time")
+    reached = Reached(path for path in named_by(subject.files) if path.suffix == ".py")
+    if not reached.files:
+        raise NotApplicable("its source has no Python file")
+    watch = subject.remote.watch(reached.files) if subject.remote else Watcher(reached.files)
+    search = _Search(subject, Tally(subject), watch, reached)
+    search.make(smallest(subject.operator))
+    if not reached.anything and not watch.disturbed:
+        raise NotApplicable("no line of a Python function of its files ran: it is compiled")
+    until, made = time.monotonic() + SECONDS, 0
+    for scenario, mode in _chosen(subject):
+        if not search.is_over(until):
+            search.make(scenario, mode)
+    mutations = Mutations(subject.operator, subject.examples.seed)
+    while made < STEERED and not search.is_over(until):
+        search.make(mutations.of(search.corpus))
+        made += 1
+    return {**search.tally.figures(), "calls": search.calls, **_shown(reached, watch)}
+
+
+def _chosen(subject: Subject) -> Iterator[tuple[Scenario, str]]:
+    """The calls that nothing steers, each with the mode without grad in which it is made, or "" for grad."""
+    operator = subject.operator
+    for scenario in ordinary(operator):
+        yield scenario, ""
+    for mode in WITHOUT_GRAD:
+        yield replace(smallest(operator), wanted=()), mode
+    for call in combinations_of(subject.whole or operator).calls:
+        if call.form == operator.form and volume(operator, dict(call.scenario.sizes)) <= LARGEST:
+            yield call.scenario, ""
+    for scenario in swept(operator):
+        yield scenario, ""
+
+
+def _shown(reached: Reached, watch: Watch) -> dict[str, Any]:
+    found = reached.unreached()
+    figures: dict[str, Any] = {"reached": reached.ran()}
+    if found:
+        lines = [{"file": line.file, "line": line.line, "text": line.text, "always": line.always} for line in found]
+        figures |= {"unreached": lines[:NAMED], "unreached_lines": len(lines)}
+    return {**figures, "tracing": "turned off by a call"} if watch.disturbed else figures
+
+
+PROPERTY = Property(
+    "unreached-code",
+    "right in the lines of its Python files that ordinary calls do not reach",
+    check,
+    level=VALUES,
+    outside=True,
+    dtypes=("float32",),
+    why_only="the lines are the same in every dtype",
+)
