@@ -144,11 +144,6 @@ class Reached:
         """The files that were understood."""
         return list(self._sources)
 
-    @property
-    def anything(self) -> bool:
-        """Whether any function was entered."""
-        return any(source.ran & source.own for source in self._sources.values())
-
     def add(self, news: Branches) -> list[Line]:
         """Take note of branches; the lines of functions that are new by them."""
         return [source.line(n) for file, source in self._sources.items() for n in source.add(news.get(file, ()))]
@@ -167,9 +162,10 @@ class Reached:
             found.update(dict.fromkeys(sorted(lines, key=lambda line: line.line)))
         return list(found)
 
-    def ran(self) -> dict[str, list[int]]:
-        """The statements of functions that ran, by the names of the files."""
-        return {source.name: sorted(source.ran & source.own) for source in self._sources.values() if source.ran}
+    @property
+    def count(self) -> int:
+        """How many statements of functions ran."""
+        return sum(len(source.ran & source.own) for source in self._sources.values())
 
 
 def _lines_of(code: CodeType) -> Iterator[int]:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from harness.errors import Failure, NotApplicable
 from harness.executing.watching import Watcher
 from harness.judging.combinations import WITHOUT_GRAD, combinations_of, without_grad
 from harness.judging.constants import reached as named_by
-from harness.judging.guided import Mutations, swept, volume
+from harness.judging.guided import Mutations, swept
 from harness.judging.lines import Line, Reached
 from harness.judging.property import Property
 from harness.judging.remote import Watch
@@ -33,11 +33,9 @@ from harness.judging.tally import EVERYTHING, OUTPUTS, Tally
 from harness.report.levels import VALUES
 
 #: Steered calls at most, calls whose values are compared at most, and seconds after which no further call is made.
-STEERED, COMPARED, SECONDS = 160, 40, 4.0
+STEERED, COMPARED, SECONDS = 160, 80, 8.0
 #: Unreached lines that the figures name.
 NAMED = 20
-#: Elements of a call that is made: others judge the larger ones.
-LARGEST = 2**18
 
 
 @dataclass
@@ -51,6 +49,18 @@ class _Search:
     corpus: list[Scenario] = field(default_factory=list)
     calls: int = 0
     compared: int = 0
+
+    def note_other_forms(self) -> None:
+        """Make one call in each other form of the operator: what only those reach is nothing to look for in this one."""
+        subject = replace(self.subject, function=self.subject.raw or self.subject.function)
+        for form in (subject.whole or subject.operator).every_form():
+            if form.form != subject.operator.form:
+                other = subject.in_form(form)
+                scenario = smallest(form)
+                call = other.realise(scenario)
+                with suppress(Failure), self.watch.watching():  # that form has checks of its own
+                    other.gradients(call, other.outputs(call, scenario), scenario)
+        self.reached.add(self.watch.news())
 
     def make(self, scenario: Scenario, mode: str = "") -> None:
         """Make a call; compare its values if it reached something new. Raises Failure."""
@@ -75,7 +85,9 @@ class _Search:
             with without_grad(mode) if mode else nullcontext():
                 self.tally.run(scenario, OUTPUTS if mode else EVERYTHING)
         except Failure as failure:
-            first = f"the first of {self.calls} calls that reached {new[0].in_words()}" if new and self.calls > 1 else ""
+            first = (
+                f"the first of {self.calls} calls that reached {new[0].in_words()}" if new and self.calls > 1 else ""
+            )
             raise failure.adding(first) from failure
 
     def is_over(self, until: float) -> bool:
@@ -94,8 +106,9 @@ def check(subject: Subject) -> dict[str, Any]:
     watch = subject.remote.watch(reached.files) if subject.remote else Watcher(reached.files)
     search = _Search(subject, Tally(subject), watch, reached)
     search.make(smallest(subject.operator))
-    if not reached.anything and not watch.disturbed:
+    if not reached.count and not watch.disturbed:
         raise NotApplicable("no line of a Python function of its files ran: it is compiled")
+    search.note_other_forms()
     until, made = time.monotonic() + SECONDS, 0
     for scenario, mode in _chosen(subject):
         if not search.is_over(until):
@@ -114,19 +127,18 @@ def _chosen(subject: Subject) -> Iterator[tuple[Scenario, str]]:
         yield scenario, ""
     for mode in WITHOUT_GRAD:
         yield replace(smallest(operator), wanted=()), mode
-    for call in combinations_of(subject.whole or operator).calls:
-        if call.form == operator.form and volume(operator, dict(call.scenario.sizes)) <= LARGEST:
-            yield call.scenario, ""
     for scenario in swept(operator):
         yield scenario, ""
+    for call in combinations_of(subject.whole or operator).calls:
+        if call.form == operator.form:
+            yield call.scenario, ""
 
 
 def _shown(reached: Reached, watch: Watch) -> dict[str, Any]:
     found = reached.unreached()
-    figures: dict[str, Any] = {"reached": reached.ran()}
+    figures: dict[str, Any] = {"lines": reached.count, "unreached_lines": len(found)}
     if found:
-        lines = [{"file": line.file, "line": line.line, "text": line.text, "always": line.always} for line in found]
-        figures |= {"unreached": lines[:NAMED], "unreached_lines": len(lines)}
+        figures["unreached"] = [asdict(line) for line in found[:NAMED]]
     return {**figures, "tracing": "turned off by a call"} if watch.disturbed else figures
 
 
