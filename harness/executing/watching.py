@@ -51,7 +51,7 @@ class Watcher:
                 self.disturbed = self.disturbed or sys.gettrace() is not ours
                 self._coverage.stop()
                 sys.settrace(tracer)
-                threading.settrace(of_threads)  # type: ignore[arg-type]
+                threading.settrace(of_threads)
 
     def news(self) -> Branches:
         """The branches that ran and that no earlier answer had, by file."""

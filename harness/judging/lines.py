@@ -106,7 +106,8 @@ class _Source:
             # A block of simple statements that ends with `raise` makes the message first.
             blocks = [statement.body, statement.orelse]
             excused = [block for block in blocks if block and isinstance(block[-1], ast.Raise) and not _nested(block)]
-        self.excused |= {node.lineno for block in excused for top in block for node in ast.walk(top) if _is_stmt(node)}
+        inside = (node for block in excused for top in block for node in ast.walk(top))
+        self.excused |= {node.lineno for node in inside if isinstance(node, ast.stmt)}
 
     def add(self, branches: Iterable[tuple[int, int]]) -> list[int]:
         """Take note of branches; the statements of functions that are new by them, or at the end of a new branch."""
@@ -200,7 +201,3 @@ def _names(statement: ast.stmt, inner: Sequence[Sequence[ast.stmt]]) -> Iterator
 
 def _nested(block: Sequence[ast.stmt]) -> bool:
     return any(inner for statement in block for inner in _blocks(statement))
-
-
-def _is_stmt(node: ast.AST) -> bool:
-    return isinstance(node, ast.stmt)

@@ -51,7 +51,7 @@ class _Search:
     compared: int = 0
 
     def note_other_forms(self) -> None:
-        """Make one call in each other form of the operator: what only those reach is nothing to look for in this one."""
+        """Make a call in each other form of the operator: what only those reach is not looked for in this one."""
         subject = replace(self.subject, function=self.subject.raw or self.subject.function)
         for form in (subject.whole or subject.operator).every_form():
             if form.form != subject.operator.form:
@@ -85,10 +85,8 @@ class _Search:
             with without_grad(mode) if mode else nullcontext():
                 self.tally.run(scenario, OUTPUTS if mode else EVERYTHING)
         except Failure as failure:
-            first = (
-                f"the first of {self.calls} calls that reached {new[0].in_words()}" if new and self.calls > 1 else ""
-            )
-            raise failure.adding(first) from failure
+            first = f"the first of {self.calls} calls that reached {new[0].in_words()}" if new else ""
+            raise failure.adding(first if self.calls > 1 else "") from failure
 
     def is_over(self, until: float) -> bool:
         """Whether nothing is left to be reached, or the calls are used up."""

@@ -152,7 +152,8 @@ class RemoteWatch:
 
     def __init__(self, remote: RemoteFunction, files: Sequence[str], number: int) -> None:
         self._remote = remote
-        self.asked = {"files": list(files), "number": number}
+        self._files = list(files)
+        self.asked: Header = {"files": self._files, "number": number}
         self.disturbed = False
         self._fresh: dict[str, set[tuple[int, int]]] = {}
 
@@ -174,7 +175,7 @@ class RemoteWatch:
             return
         try:
             self.disturbed = self.disturbed or bool(header["disturbed"])
-            for file in self.asked["files"]:
+            for file in self._files:
                 lines = [(int(one), int(other)) for one, other in header["ran"].get(file, ())]
                 self._fresh.setdefault(file, set()).update(lines)
         except (KeyError, TypeError, ValueError, AttributeError):
