@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -23,13 +23,14 @@ from harness.judging.combinations import WITHOUT_GRAD, combinations_of, without_
 from harness.judging.constants import reached as named_by
 from harness.judging.guided import Mutations, swept
 from harness.judging.lines import Line, Reached
+from harness.judging.oracle import expected
 from harness.judging.property import Property
 from harness.judging.remote import Watch
 from harness.judging.reproducer import script
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import ordinary, smallest
 from harness.judging.subject import Subject
-from harness.judging.tally import EVERYTHING, OUTPUTS, Tally
+from harness.judging.tally import Tally
 from harness.report.levels import VALUES
 
 #: Steered calls at most, calls whose values are compared at most, and seconds after which no further call is made.
@@ -48,7 +49,6 @@ class _Search:
     reached: Reached
     corpus: list[Scenario] = field(default_factory=list)
     calls: int = 0
-    compared: int = 0
 
     def note_other_forms(self) -> None:
         """Make a call in each other form of the operator: what only those reach is not looked for in this one."""
@@ -62,36 +62,49 @@ class _Search:
                     other.gradients(call, other.outputs(call, scenario), scenario)
         self.reached.add(self.watch.news())
 
-    def make(self, scenario: Scenario, mode: str = "") -> None:
-        """Make a call; compare its values if it reached something new. Raises Failure."""
+    def make(self, scenario: Scenario) -> None:
+        """Make a call; compare its values if it ran a new branch. Raises Failure with a reproducer."""
         subject = self.subject
         call = subject.realise(scenario)
         try:
-            with self.watch.watching(), without_grad(mode) if mode else nullcontext():
-                outputs = subject.outputs(call, scenario)
-                if not mode:
-                    subject.gradients(call, outputs, scenario)
+            with self.watch.watching():
+                subject.gradients(call, subject.outputs(call, scenario), scenario)
         except Failure as failure:
             raise failure.adding(reproducer=script(subject, scenario, str(failure))) from failure
+        with self._noting(scenario) as new:
+            if new or self.watch.disturbed or not self.corpus:
+                self.tally.run(scenario)
+
+    def make_without_grad(self, scenario: Scenario, mode: str) -> None:
+        """The same in a mode without grad; nothing requires grad either. Raises Failure."""
+        scenario = replace(scenario, wanted=(), name=f"{scenario.name}, {mode}")
+        call = self.subject.realise(scenario)
+        with self.watch.watching(), without_grad(mode):
+            outputs = self.subject.outputs(call, scenario)
+        with self._noting(scenario) as new:
+            if new or self.watch.disturbed:
+                measure = expected(self.subject.operator, scenario, self.subject.dtype)
+                self.tally.hold_all(scenario, measure, outputs, {})
+
+    @contextmanager
+    def _noting(self, scenario: Scenario) -> Iterator[list[Line]]:
+        """Take note of a call that was made; yields the ends of its new branches. A Failure within says the first."""
         self.calls += 1
         new = self.reached.add(self.watch.news())
-        if new or self.watch.disturbed or not self.compared:
-            self._compare(scenario, mode, new)
-
-    def _compare(self, scenario: Scenario, mode: str, new: list[Line]) -> None:
-        self.compared += 1
-        self.corpus.append(scenario)
         try:
-            with without_grad(mode) if mode else nullcontext():
-                self.tally.run(scenario, OUTPUTS if mode else EVERYTHING)
+            yield new
         except Failure as failure:
-            first = f"the first of {self.calls} calls that reached {new[0].in_words()}" if new else ""
-            raise failure.adding(first if self.calls > 1 else "") from failure
+            if new and self.calls > 1:
+                where = new[0].in_words()
+                raise failure.adding(f"it is the first of {self.calls} calls that took the branch to {where}") from None
+            raise
+        if new or self.watch.disturbed or not self.corpus:
+            self.corpus.append(scenario)
 
     def is_over(self, until: float) -> bool:
         """Whether nothing is left to be reached, or the calls are used up."""
         known = not self.watch.disturbed
-        return self.compared >= COMPARED or time.monotonic() > until or (known and not self.reached.unreached())
+        return len(self.corpus) >= COMPARED or time.monotonic() > until or (known and not self.reached.unreached())
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -107,29 +120,27 @@ def check(subject: Subject) -> dict[str, Any]:
     if not reached.count and not watch.disturbed:
         raise NotApplicable("no line of a Python function of its files ran: it is compiled")
     search.note_other_forms()
-    until, made = time.monotonic() + SECONDS, 0
-    for scenario, mode in _chosen(subject):
-        if not search.is_over(until):
-            search.make(scenario, mode)
-    mutations = Mutations(subject.operator, subject.examples.seed)
-    while made < STEERED and not search.is_over(until):
-        search.make(mutations.of(search.corpus))
-        made += 1
+    until = time.monotonic() + SECONDS
+    for mode in WITHOUT_GRAD:
+        search.make_without_grad(smallest(subject.operator), mode)
+    for scenario in _calls(search):
+        if search.is_over(until):
+            break
+        search.make(scenario)
     return {**search.tally.figures(), "calls": search.calls, **_shown(reached, watch)}
 
 
-def _chosen(subject: Subject) -> Iterator[tuple[Scenario, str]]:
-    """The calls that nothing steers, each with the mode without grad in which it is made, or "" for grad."""
-    operator = subject.operator
-    for scenario in ordinary(operator):
-        yield scenario, ""
-    for mode in WITHOUT_GRAD:
-        yield replace(smallest(operator), wanted=()), mode
-    for scenario in swept(operator):
-        yield scenario, ""
-    for call in combinations_of(subject.whole or operator).calls:
+def _calls(search: _Search) -> Iterator[Scenario]:
+    """The calls with grad: those that nothing steers, then steered ones."""
+    operator = search.subject.operator
+    yield from ordinary(operator)
+    yield from swept(operator)
+    for call in combinations_of(search.subject.whole or operator).calls:
         if call.form == operator.form:
-            yield call.scenario, ""
+            yield call.scenario
+    mutations = Mutations(operator, search.subject.examples.seed)
+    for _ in range(STEERED):
+        yield mutations.of(search.corpus)
 
 
 def _shown(reached: Reached, watch: Watch) -> dict[str, Any]:
