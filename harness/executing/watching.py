@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 
 import coverage
@@ -31,17 +30,17 @@ class Watcher:
         # These would be warnings of a user's process: nothing ran yet, or the function has changed the tracer.
         self._coverage.set_option("run:disable_warnings", ["no-data-collected", "trace-changed", "no-ctracer"])
         self._told: dict[str, set[tuple[int, int]]] = {}
-        #: Whether a call has turned off tracing, or replaced it. What ran is not known then.
+        #: Whether a call has turned off tracing, or left a tracer of its own. What ran is not known then.
         self.disturbed = False
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Note what runs within. A tracer that was there before is there again afterwards.
+        """Note what runs within. There should be no other tracer: it would be gone afterwards.
 
         The backward of a GPU runs in this thread, and what torch.compile would compile runs as Python: otherwise none
         of their lines would be seen.
         """
-        tracer, of_threads = sys.gettrace(), threading.gettrace()
+        self.disturbed = self.disturbed or sys.gettrace() is not None
         with torch.autograd.set_multithreading_enabled(False), _as_python():
             self._coverage.start()
             ours = sys.gettrace()
@@ -50,8 +49,6 @@ class Watcher:
             finally:
                 self.disturbed = self.disturbed or sys.gettrace() is not ours
                 self._coverage.stop()
-                sys.settrace(tracer)
-                threading.settrace(of_threads)
 
     def news(self) -> Branches:
         """The branches that ran and that no earlier answer had, by file."""

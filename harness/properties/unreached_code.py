@@ -11,6 +11,7 @@ known, has the values of every call compared.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -114,6 +115,8 @@ def check(subject: Subject) -> dict[str, Any]:
     reached = Reached(path for path in named_by(subject.files) if path.suffix == ".py")
     if not reached.files:
         raise NotApplicable("its source has no Python file")
+    if subject.remote is None and sys.gettrace() is not None:
+        raise NotApplicable("another tracer runs in this process, a debugger or a measurement of coverage")
     watch = subject.remote.watch(reached.files) if subject.remote else Watcher(reached.files)
     search = _Search(subject, Tally(subject), watch, reached)
     search.make(smallest(subject.operator))
