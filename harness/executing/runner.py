@@ -63,7 +63,9 @@ class Runner:
         self.records: OrderedDict[int, Graph] = OrderedDict()
         self.held: list[Tensor] = []
         self.last = 0
-        self.timing = _module(str(Path(__file__).with_name("timing.py"))).Timing()
+        self.timing = _beside("timing").Timing()
+        self.watcher: Any = None
+        self.watched: Header = {}
 
     def answer(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
         """The reply to one request."""
@@ -74,6 +76,8 @@ class Runner:
                 return {}, {}
             case "import":
                 return self.imported(asked), {}
+            case "call" | "differentiate" if "watch" in asked:
+                return self.watching(asked, tensors)
             case "call":
                 return self.called(asked, tensors)
             case "differentiate":
@@ -84,6 +88,15 @@ class Runner:
         raise ValueError(
             f"do was {asked['do']!r}, but should be ready, import, call, differentiate or one of timing.py"
         )
+
+    def watching(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        """The same reply, and which branches of the watched files ran that no reply named before."""
+        watched = asked.pop("watch")
+        if watched != self.watched:
+            self.watched, self.watcher = watched, _beside("watching").Watcher(watched["files"])
+        with self.watcher.watching():
+            header, found = self.answer(asked, tensors)
+        return {**header, "ran": self.watcher.news(), "disturbed": self.watcher.disturbed}, found
 
     def imported(self, asked: Header) -> Header:
         """Import the candidate; say whether the function is there, and what its module declares.
@@ -238,6 +251,11 @@ def _about(result: Any) -> Header | None:
     if result.layout != torch.strided:
         return {"kind": f"tensor of layout {str(result.layout).removeprefix('torch.')}"}
     return {"kind": "Tensor", "requires_grad": result.requires_grad, "device": str(result.device)}
+
+
+def _beside(name: str) -> Any:
+    """A module from the folder of this program."""
+    return _module(str(Path(__file__).with_name(f"{name}.py")))
 
 
 def _module(where: str) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from harness.errors import HarnessError
 from harness.executing.runner import Seen
+from harness.executing.watching import Branches
 
 
 class RemoteError(HarnessError):
@@ -19,6 +21,19 @@ class RemoteError(HarnessError):
 
 class RunnerFailure(HarnessError):
     """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
+
+
+class Watch(Protocol):
+    """Which branches of some Python files run: a `Watcher` of this process, or that of another one."""
+
+    #: Whether a call has turned off the tracing, so that what ran is not known.
+    disturbed: bool
+
+    def watching(self) -> AbstractContextManager[None]:
+        """Note what the calls within run."""
+
+    def news(self) -> Branches:
+        """The branches that ran and that no earlier answer had, by file."""
 
 
 class Remote(Protocol):
@@ -35,3 +50,6 @@ class Remote(Protocol):
 
     def same_addresses(self) -> AbstractContextManager[None]:
         """Within it, every call finds its arguments at the addresses of the call before."""
+
+    def watch(self, files: Sequence[str]) -> Watch:
+        """The watch over these Python files in its process, whose word it is."""

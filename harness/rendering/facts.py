@@ -8,7 +8,7 @@ this run did not select.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.report import figures
@@ -94,6 +94,50 @@ def gaps(cells: Iterable[Cell]) -> list[Gap]:
             found.setdefault((NOT_RUN, form, why), []).append(cell)
     ordered = sorted(found.items(), key=lambda item: (UNTESTED.index(item[0][0]), bool(item[0][1]), -len(item[1])))
     return [Gap(verdict, reason, tuple(which), form) for (verdict, form, reason), which in ordered]
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """Lines of an implementation that no call reached: a sentence for each file, and the lines."""
+
+    cell: Cell
+    sentences: tuple[str, ...]
+    lines: tuple[figures.Unreached, ...]
+
+    def name(self) -> str:
+        """`lltm / mine on cpu`."""
+        return f"{self.cell.operator} / {self.cell.backend} on {self.cell.device}"
+
+
+def untouched(cells: Iterable[Cell]) -> list[Untouched]:
+    """What no call reached, cell by cell. A failed cell, which stopped early, is left out."""
+    found = [(cell, figures.unreached(cell)) for cell in cells if cell.verdict == PASS]
+    return [Untouched(cell, tuple(_by_file(lines)), tuple(lines)) for cell, lines in found if lines]
+
+
+def _by_file(lines: Sequence[figures.Unreached]) -> Iterator[str]:
+    """`3 lines of kernel.py were reached by no call: 41, 57-58`, and the conditions that were always true."""
+    for file in dict.fromkeys(line.file for line in lines):
+        for always in (False, True):
+            numbers = [line.line for line in lines if line.file == file and line.always is always]
+            many = len(numbers) > 1
+            if numbers and always:
+                what = f"{len(numbers)} conditions" if many else "1 condition"
+                yield f"{what} of {file} {'were' if many else 'was'} true in every call: {_ranges(numbers)}"
+            elif numbers:
+                what = f"{len(numbers)} lines" if many else "1 line"
+                yield f"{what} of {file} {'were' if many else 'was'} reached by no call: {_ranges(numbers)}"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """`3-9, 12`."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in ranges)
 
 
 def never_asked(report: Report) -> dict[str, list[str]]:

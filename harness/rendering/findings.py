@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.rendering import sentence
+from harness.rendering import facts, sentence
 from harness.rendering.causes import Cause, causes
 from harness.rendering.marks import MARKS, STYLES, cut, first_line, printable
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
@@ -86,6 +86,7 @@ def print_findings(report: Report, cells: Sequence[Cell], console: Console) -> N
         _by_reason(console, title, [cell for _, found, cell in required if found == verdict], report.suite)
     _support(console, [(level, cell) for level, found, cell in above if found in _LACKING], report.suite)
     _by_reason(console, "Not run", [cell for cell in cells if cell.verdict == NOT_RUN], report.suite)
+    _untouched(console, cells, several)
 
 
 def _failed(console: Console, found: Sequence[Cause], suite: Suite, several: bool) -> None:
@@ -131,6 +132,17 @@ def _support(console: Console, found: Iterable[tuple[str, Cell]], suite: Suite) 
         said = f"{who}{level}: {_which(some, suite)}: {first_line(some[0].reason)}"
         lines.append(Text(f"  {MARKS[DECLARED]} ", style=STYLES[DECLARED]).append(printable(said), style="not bold"))
     _list(console, "Not supported, and not required", lines)
+
+
+def _untouched(console: Console, cells: Sequence[Cell], several: bool) -> None:
+    """A line for each file with lines that no call reached, and the lines of a lone implementation."""
+    lines = []
+    for found in facts.untouched(cells):
+        who = f"{found.name()}: " if several else ""
+        lines += [Text(printable(f"  {who}{said}")) for said in found.sentences]
+        if not several:
+            lines += [Text(printable(f"    {line.file}:{line.line}: {line.text}"), style="dim") for line in found.lines]
+    _list(console, "Reached by no call", lines)
 
 
 def _list(console: Console, title: str, lines: Sequence[Text]) -> None:

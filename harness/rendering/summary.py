@@ -23,7 +23,7 @@ ROOM = 36_000
 _MOST_GAPS = 40
 #: Implementations whose levels, and whose sentences too, are listed.
 _MOST_ROWS, _MOST_SENTENCES = 40, 12
-_MOST_LACKING = 20
+_MOST_LACKING = _MOST_UNTOUCHED = 20
 #: Characters of a reason, and of a name or a reason in a line.
 _LONGEST, _IN_LINE = 8_000, 200
 
@@ -50,6 +50,7 @@ def markdown(report: Report) -> str:
     parts += _support(report)
     parts.append(f"### Table\n\n{_table(report)}")
     parts += _gaps(report)
+    parts += _untouched(report)
     return "\n\n".join(parts) + "\n"
 
 
@@ -190,3 +191,17 @@ def _gaps(report: Report) -> Iterator[str]:
     if holes:
         lines.append(f"- {holes} combinations of this report's names have no cell")
     yield "\n".join(lines)
+
+
+def _untouched(report: Report) -> Iterator[str]:
+    """Lines of the implementations that no call reached: a sentence for each file."""
+    lines = [
+        f"- {plain(cut(f'{found.name()}: {said}', 2 * _IN_LINE))}."
+        for found in facts.untouched(report.cells)
+        for said in found.sentences
+    ]
+    if not lines:
+        return
+    if len(lines) > _MOST_UNTOUCHED:
+        lines[_MOST_UNTOUCHED:] = [f"- and {len(lines) - _MOST_UNTOUCHED} more, see the JSON report"]
+    yield "\n".join(["### Reached by no call", "", *lines])

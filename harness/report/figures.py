@@ -3,9 +3,38 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from harness.report.cell import Cell
+
+
+@dataclass(frozen=True)
+class Unreached:
+    """A statement that no call reached; with `always`, a condition that was true in every call."""
+
+    file: str
+    line: int
+    text: str
+    always: bool
+
+
+def unreached(cell: Cell) -> list[Unreached]:
+    """What no call of the cell reached, in no form of the operator."""
+    forms = cell.figures.get("forms")
+    judged = [figures for figures in (forms.values() if isinstance(forms, dict) else ()) if isinstance(figures, dict)]
+    found = [_unreached(figures) for figures in judged or (cell.figures,)]
+    return [line for line in found[0] if all(line in other for other in found)] if found else []
+
+
+def _unreached(figures: dict[str, Any]) -> list[Unreached]:
+    listed = figures.get("unreached")
+    found = []
+    for line in listed if isinstance(listed, list) else ():
+        if isinstance(line, dict) and isinstance(line.get("line"), int):
+            file, text = str(line.get("file")), str(line.get("text"))
+            found.append(Unreached(file, line["line"], text, line.get("always") is True))
+    return found
 
 
 def used(cell: Cell) -> float | None:

@@ -44,7 +44,7 @@ def started(
     """
     folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
     program = sandbox.program(folder)
-    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py")):
+    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
     run = [sys.executable, "-P", str(program / "main.py")]
     command = sandbox.command(run if sanitizers is None else sanitizers.command(run), folder, choice)

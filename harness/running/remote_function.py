@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from harness.executing.runner import Seen
+from harness.executing.watching import Branches
 from harness.judging.remote import RemoteError, RunnerFailure
 from harness.running.runner_process import Header, Tensors
 
@@ -31,6 +32,8 @@ class RemoteFunction:
     def __init__(self, ask: Ask, device: str) -> None:
         self._ask, self._device = ask, torch.device(device)
         self._held = False
+        self._watch: RemoteWatch | None = None
+        self._watches = 0
         self._effects: tuple[list[tuple[int, int]], list[int]] = [], []
         #: Records that no graph of this process refers to any more.
         self._unneeded: list[int] = []
@@ -73,6 +76,11 @@ class RemoteFunction:
         finally:
             self._held = False
 
+    def watch(self, files: Sequence[str]) -> RemoteWatch:
+        """The watch over these Python files in its process, whose word it is."""
+        self._watches += 1
+        return RemoteWatch(self, files, self._watches)
+
     def _node(self, forward: Callable[[], tuple[Header, list[Any]]], inputs: list[Tensor]) -> list[Any]:
         """Run `forward` as a node of autograd with these inputs. Only tensors go through the node."""
         kept: list[Any] = []
@@ -110,7 +118,10 @@ class RemoteFunction:
 
     def _asked(self, request: Header, tensors: Tensors) -> tuple[Header, Tensors]:
         dropped, self._unneeded[:] = list(self._unneeded), []
-        header, found = self._ask({**request, "drop": dropped}, tensors)
+        watched = {} if self._watch is None else {"watch": self._watch.asked}
+        header, found = self._ask({**request, **watched, "drop": dropped}, tensors)
+        if self._watch is not None:
+            self._watch.learn(header)
         error = header.get("error")
         if isinstance(error, dict):
             raise RemoteError(str(error.get("kind")), str(error.get("text")))
@@ -134,6 +145,46 @@ class RemoteFunction:
         if torch.device(about["device"]).type != self._device.type:
             return type(f"tensor on {about['device']}", (), {})()
         return tensors[str(place)]
+
+
+class RemoteWatch:
+    """What a runner says of the branches that ran there: advice, which a candidate may forge."""
+
+    def __init__(self, remote: RemoteFunction, files: Sequence[str], number: int) -> None:
+        self._remote = remote
+        self._files = list(files)
+        self.asked: Header = {"files": self._files, "number": number}
+        self.disturbed = False
+        self._fresh: dict[str, set[tuple[int, int]]] = {}
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what the calls within run."""
+        self._remote._watch = self
+        try:
+            yield
+        finally:
+            self._remote._watch = None
+
+    def learn(self, header: Header) -> None:
+        """Take the branches from a reply; one without them, or with others than lines, says that it was disturbed.
+
+        The reply of a call that raised has none; the next one has its branches too.
+        """
+        if "error" in header:
+            return
+        try:
+            self.disturbed = self.disturbed or bool(header["disturbed"])
+            for file in self._files:
+                lines = [(int(one), int(other)) for one, other in header["ran"].get(file, ())]
+                self._fresh.setdefault(file, set()).update(lines)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self.disturbed = True
+
+    def news(self) -> Branches:
+        """The branches that ran and that no earlier answer had, by file."""
+        fresh, self._fresh = self._fresh, {}
+        return {file: sorted(lines) for file, lines in fresh.items() if lines}
 
 
 def _effects(header: Header) -> tuple[list[tuple[int, int]], list[int]]:

@@ -1,5 +1,5 @@
 // One cell with all its data: in the dialog that its address opens, and in the list of failures.
-const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps", "drift"]);
+const SHOWN = new Set(["worst", "reproducer", "seen", "horizon", "forms", "ulps", "drift", "unreached"]);
 
 function evidence(cell, heading, folded) {
   const figures = cell.figures;
@@ -18,6 +18,7 @@ function evidence(cell, heading, folded) {
     cell.used === null ? null : allowance(cell, figures.get("worst")),
     ...inForms(figures).map(([form, some]) => trajectory(form, some)),
     ...inForms(figures).map(([form, some]) => units(form, some.get("ulps"))),
+    ...inForms(figures).map(([form, some]) => untouched(form, some.get("unreached"))),
     again(cell, figures.get("reproducer"), folded),
     numbers(figures, term("judged in", seconds(cell.seconds)), strength(cell.property)),
     ...inForms(figures).slice(1).map(([form, some]) => el("details", { class: "form", open: !folded },
@@ -83,6 +84,18 @@ function units(form, counted) {
   return el("div", {}, el("h4", {}, "Elements by error in units in the last place, at most" + (form ? ": " + form : "")),
     el("div", { class: "scroll" }, el("table", { class: "units" },
       el("thead", {}, el("tr", {}, el("th", {}, "ULP"), BINS.map((bin) => el("th", { scope: "col" }, bin)))), el("tbody", {}, rows))));
+}
+
+// Statements of the implementation that no call reached.
+function untouched(form, lines) {
+  const known = Array.isArray(lines) ? lines.filter((line) => line instanceof Map) : [];
+  if (!known.length) return null;
+  const rows = known.map((line) => el("tr", {},
+    el("th", { scope: "row" }, line.get("file") + ":" + line.get("line")),
+    el("td", {}, el("code", {}, String(line.get("text")))),
+    el("td", {}, line.get("always") === true ? "true in every call" : "")));
+  return el("div", {}, el("h4", {}, "Reached by no call" + (form ? ": " + form : "")),
+    el("div", { class: "scroll" }, el("table", { class: "untouched" }, el("tbody", {}, rows))));
 }
 
 // How to reproduce the verdict: by the script, if there is one, and by the suite's own test.
