@@ -26,7 +26,10 @@ def refuse_call(where: str, reference: Reference, inputs: Sequence[Tensor]) -> N
         raw = reference.call(reference.function, *given)
         first = reference.forward(*(tensor.clone() for tensor in inputs)) if _is_result(raw) else ()
     except Exception as error:
-        raise UsageError(f"{where} raised {first_line(error)}, but should return tensors") from error
+        raise UsageError(
+            f"{where} raised {first_line(error)}, but should return tensors: pass --example FILE.py:FUNCTION, a "
+            "function that returns the arguments of a call that it takes"
+        ) from error
     for name, now, was in zip(reference.tensors, given, inputs, strict=True):
         if not torch.equal(now.nan_to_num(), was.nan_to_num()):
             raise UsageError(f"{where} changed {name}, but should leave its arguments as they are: copy it first")

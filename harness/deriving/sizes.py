@@ -70,7 +70,8 @@ def small_sizes(where: str, symbols: Sequence[str], example: Mapping[str, int], 
             "that returns the arguments of a call that it takes"
         ) from error
     raise UsageError(
-        f"{where} returned inf or NaN for {GAUSSIAN}, but should be finite: pass an --example whose values lie where it is"
+        f"{where} returned inf or NaN for {GAUSSIAN}, but should be finite: pass an --example whose values lie where "
+        "it is"
     )
 
 

@@ -119,14 +119,14 @@ def test_what_a_reference_computes_in_float32_must_not_be_in_half_precision(deri
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("random", "returned another output for the same arguments, but should be deterministic"),
+        ("random", "returned other values for the same arguments, but should be deterministic"),
         ("in_place", "changed x, but should leave its arguments as they are"),
         ("not_differentiable", "there is no gradient: remove detach"),
-        ("half", "returned output in float16 for float64 arguments, but should return float64"),
+        ("half", "returned output in float16, but should return the dtype that it is given"),
         ("wrong_gradient", "autograd's gradient is not that of finite differences in float64"),
         ("convolves", "uses aten.convolution.*whose rounding errors are not modelled"),
         ("any_number", "parameter tensors takes any number of arguments"),
-        ("raises", "raised ValueError: no for the example"),
+        ("raises", "raised ValueError: no, but should return tensors"),
     ],
 )
 def test_what_no_reference_may_be(tmp_path: Path, name: str, says: str) -> None:
