@@ -26,6 +26,7 @@ from spec.rounding import wide
 _MARK = "_is_wide"
 _DTYPE_OF = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _CASTS = frozenset({Tensor.float, Tensor.double, Tensor.to, Tensor.type, Tensor.type_as})
+_REAL = frozenset({torch.float32, torch.float64})
 _ASSIGNMENTS = frozenset({Tensor.copy_, Tensor.__setitem__})
 
 
@@ -92,7 +93,7 @@ def _asked(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     values = (*args, *kwargs.values())
     if func in _CASTS:
         values = tuple(_dtype_of(value) if isinstance(value, Tensor) else value for value in values[1:])
-    return next((value for value in values if value in (torch.float32, torch.float64)), None)
+    return next((value for value in values if isinstance(value, torch.dtype) and value in _REAL), None)
 
 
 def _dtype_of(tensor: Tensor) -> torch.dtype:

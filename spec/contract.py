@@ -265,6 +265,7 @@ class Operator:
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is evaluated in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input; for one that is not
     differentiable, any tensor, such as an empty one.
+    `both(inputs, cotangents)` returns what `forward` and `vjp` return, for a contract that computes both at once.
     `saved` names the tensors that autograd keeps of the reference for backward, besides inputs and outputs. It is
     the measure of what an implementation may keep. If it is empty, the contract says nothing about it.
     `intermediates(*inputs)` returns the named steps in between, in the order in which they are computed.
@@ -311,6 +312,9 @@ class Operator:
     autocast: str = ""
     #: The dtypes in which implementations are judged.
     dtypes: tuple[torch.dtype, ...] = DTYPES
+    both: Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] | None = (
+        None
+    )
 
     def __post_init__(self) -> None:
         if self.autocast not in ("", LOWER, FLOAT32):
@@ -336,6 +340,14 @@ class Operator:
             if form.form == name:
                 return form
         raise KeyError(f"{self.name} has no form {name!r}; it has {', '.join(f.form for f in self.every_form())}")
+
+    def evaluated(
+        self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The outputs and the gradients of the reference."""
+        if self.both is not None:
+            return self.both(inputs, cotangents)
+        return self.forward(*inputs), self.vjp(inputs, cotangents)
 
     def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """An implementation as a function of this form's tensors only."""

@@ -75,6 +75,12 @@ class Reference:
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The gradients of the real inputs by autograd; empty tensors for the others."""
+        return self.both(inputs, cotangents)[1]
+
+    def both(
+        self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """The outputs, and the gradients as `vjp` returns them."""
         places = [place for place, tensor in enumerate(inputs) if tensor.is_floating_point()]
 
         def of_some(*some: Tensor) -> tuple[Tensor, ...]:
@@ -83,17 +89,17 @@ class Reference:
 
         some = [inputs[place] for place in places]
         try:
-            pull_back = torch.func.vjp(of_some, *some)[1]
+            outputs, pull_back = torch.func.vjp(of_some, *some)[:2]
         except RuntimeError as error:
             if "setup_context" not in str(error):
                 raise
-            found = _by_autograd(of_some, some, cotangents)
+            outputs, found = _by_autograd(of_some, some, cotangents)
         else:
             with any_order():
                 found = pull_back(cotangents)
         gradients = dict(zip(places, found, strict=True))
         nothing = cotangents[0].new_empty(0)
-        return tuple(gradients.get(place, nothing) for place in range(len(inputs)))
+        return outputs, tuple(gradients.get(place, nothing) for place in range(len(inputs)))
 
     def unspecified(
         self, args: tuple[TensorArg, ...], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
@@ -143,6 +149,7 @@ class Reference:
             outputs=outputs,
             forward=self.forward,
             vjp=self.vjp,
+            both=self.both,
             intermediates=lambda *_: {},
             cases=cases,
             unspecified=partial(self.unspecified, inputs),
@@ -156,7 +163,7 @@ class Reference:
 
 def _by_autograd(
     function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
-) -> tuple[Tensor, ...]:
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The same without torch.func: it does not take an autograd.Function whose forward takes ctx."""
     with torch.enable_grad():
         leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
@@ -164,7 +171,8 @@ def _by_autograd(
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y.requires_grad]
         with any_order():
             found = torch.autograd.grad([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
-    return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))
+    gradients = tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))
+    return tuple(output.detach() for output in outputs), gradients
 
 
 Values = dict[str, Tensor]

@@ -140,6 +140,6 @@ def evaluate(operator: Operator, call: Call) -> tuple[Tensor, ...]:
     """(outputs..., gradients...) by the contract's own `forward` and `vjp`, in the dtype of the call."""
     cotangents = tuple(g for g in call.cotangents if g is not None)
     with torch.no_grad():
-        outputs = operator.forward(*call.inputs)
-        gradients = zip(operator.inputs, operator.vjp(call.inputs, cotangents), strict=True)
+        outputs, found = operator.evaluated(call.inputs, cotangents)
+        gradients = zip(operator.inputs, found, strict=True)
         return (*outputs, *(g if arg.differentiable else cotangents[0].new_empty(0) for arg, g in gradients))
