@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 from spec.rounding import wide
 
@@ -41,28 +41,30 @@ class Casts(TorchFunctionMode):
             return torch.float32
         if func is _DTYPE_OF:
             return torch.float32 if is_wide(args[0]) else args[0].dtype
-        args, kwargs = tree_map_only(Tensor, _in_float64, (args, kwargs))
+        given = _tensors((args, kwargs))
+        if any(leaf.dtype == torch.float32 for leaf in given):
+            args, kwargs = tree_map_only(Tensor, _in_float64, (args, kwargs))
+            given = _tensors((args, kwargs))
+        real = [leaf for leaf in given if leaf.is_floating_point()]
         asked = _asked(func, args, kwargs)
         if func in _CASTS and asked is not None:
             return _cast(args[0], asked)
+        into = _written(func, args)
+        if asked is None and into is None:
+            if not real:
+                return _made_of_none(func, args, kwargs)
+            if not any(map(is_wide, real)):
+                return func(*args, **kwargs)
         if func in _ASSIGNMENTS and not is_wide(args[0]):
             args = (*args[:-1], _cast(args[-1], torch.float64) if is_wide(args[-1]) else args[-1])
         if asked is torch.float32:
             args, kwargs = tree_map_only(torch.dtype, _widened, (args, kwargs))
-        into = _written(func, args)
-        beyond = (
-            is_wide(into) if into is not None else asked is torch.float32 or (asked is None and _promoted(args, kwargs))
-        )
+        beyond = is_wide(into) if into is not None else asked is torch.float32 or (asked is None and _promoted(real))
         with wide() if beyond else nullcontext():
             results = func(*args, **kwargs)
-        if into is not None:
-            return results
-        if any(leaf.dtype == torch.float32 for leaf in _tensors(results)):
-            return _made_of_integers(func, args, kwargs, results)
-        if beyond:
-            given = {id(leaf) for leaf in _tensors((args, kwargs))}
+        if beyond and into is None:
             for leaf in _tensors(results):
-                if leaf.is_floating_point() and id(leaf) not in given:
+                if leaf.is_floating_point() and not any(leaf is each for each in given):
                     _marked(leaf)
         return results
 
@@ -115,22 +117,28 @@ def _written(func: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
+    """The tensors in tuples, lists and dicts; faster than PyTorch's own walk, since this is done in every call."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, tuple | list):
+        return []
+    return [leaf for part in value for leaf in _tensors(part)]
 
 
-def _promoted(*values: Any) -> bool:
+def _promoted(real: list[Tensor]) -> bool:
     """Whether what is computed of these is wide: one of them is; one of no dimension only if none has any."""
-    leaves = [leaf for leaf in _tensors(values) if leaf.is_floating_point()]
-    return any(is_wide(leaf) for leaf in [leaf for leaf in leaves if leaf.dim()] or leaves)
+    return any(is_wide(leaf) for leaf in [leaf for leaf in real if leaf.dim()] or real)
 
 
-def _made_of_integers(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], results: Any) -> Any:
-    """What a call made in PyTorch's default dtype, with the digits of float64 where it computed of integers."""
-    if _tensors((args, kwargs)):
-        exact = tree_map_only(Tensor, lambda leaf: leaf if leaf.dtype == torch.bool else leaf.double(), (args, kwargs))
-        try:
-            with wide():
-                results = func(*exact[0], **exact[1])
-        except (RuntimeError, TypeError):
-            pass  # it takes integers alone: what it returned is exact, or is what an implementation has too
-    return tree_map_only(Tensor, lambda leaf: _marked(leaf.double()) if leaf.is_floating_point() else leaf, results)
+def _made_of_none(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a call of no real tensors returns. PyTorch makes it in its default dtype: it is wide."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with wide():
+            results = func(*args, **kwargs)
+    finally:
+        torch.set_default_dtype(usual)
+    return tree_map_only(Tensor, lambda leaf: _marked(leaf) if leaf.dtype == torch.float64 else leaf, results)

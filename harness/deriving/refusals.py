@@ -131,10 +131,16 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
                 f"{where}: {arg.name} does not depend on its arguments through differentiable operations, so there is "
                 "no gradient: remove detach, no_grad, rounding or .item() from the reference"
             )
+        if not bool(output.isfinite().all()):
+            raise UsageError(
+                f"{where}: {arg.name} was inf or NaN for some ordinary values, but should be finite: mend the "
+                "reference there (a row that is masked throughout?), or pass an --example whose values lie where it is "
+                "finite"
+            )
     try:
         torch.autograd.gradcheck(operator.forward, leaves, fast_mode=True)
     except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()][:1]
+        lines = [line.rstrip(" ,:") for line in str(error).splitlines() if line.strip()][:1]
         raise UsageError(
             f"{where}: autograd's gradient is not that of finite differences in float64 ({' '.join(lines)}): a "
             "backward of its own is wrong, or .item(), detach or a comparison hides how a result depends on an argument"

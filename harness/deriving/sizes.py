@@ -71,7 +71,7 @@ def small_sizes(where: str, symbols: Sequence[str], example: Mapping[str, int], 
         ) from error
     raise UsageError(
         f"{where} returned inf or NaN for {GAUSSIAN}, but should be finite: pass an --example whose values lie where "
-        "it is"
+        "it is finite"
     )
 
 

@@ -12,12 +12,13 @@ _LONGEST = 60
 def named(value: Any) -> str:
     """`a tensor`, `a list of 2 tensors`, `a dict`, or the value itself if it is short."""
     kind = type(value).__name__
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
     if isinstance(value, Tensor):
         return "a tensor"
     if isinstance(value, tuple | list) and any(isinstance(part, Tensor) for part in value):
-        return f"a {kind} of {len(value)} tensors"
+        return f"{article} {kind} of {len(value)} tensors"
     text = repr(value)
-    return text if len(text) <= _LONGEST and "tensor(" not in text and " at 0x" not in text else f"a {kind}"
+    return text if len(text) <= _LONGEST and "tensor(" not in text and " at 0x" not in text else f"{article} {kind}"
 
 
 def first_line(error: BaseException) -> str:

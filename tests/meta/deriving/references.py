@@ -56,6 +56,14 @@ def mixes_rows_example() -> tuple[Tensor, ...]:
     return (torch.randn(5, 9),)
 
 
+def logarithms(x: Tensor) -> Tensor:
+    return x.log().sum(-1)
+
+
+def logarithms_example() -> tuple[Tensor, ...]:
+    return (torch.linspace(0.5, 1.5, 48).reshape(6, 8),)
+
+
 # What is refused
 
 
