@@ -94,3 +94,29 @@ def test_what_underflows_in_float64_is_known_to_lose_less() -> None:
     assert found is not None
     assert found.exact[0][0] == 0, "1 + exp(710) overflows in float64"
     assert 4.4e-309 < found.losing_less[0][0] < 4.6e-309
+
+
+def test_what_is_written_through_a_view_is_not_precise() -> None:
+    """The low part of the whole would not change with that of its view."""
+    x = normal(4, 3)
+
+    def through_a_view() -> tuple[Tensor, ...]:
+        whole = x * 2
+        whole[1:].mul_(3)
+        return (whole,)
+
+    assert precise.precisely(through_a_view) is None
+
+
+def test_what_is_written_to_a_whole_is_precise() -> None:
+    x = normal(4, 3)
+
+    def to_the_whole() -> tuple[Tensor, ...]:
+        whole = torch.zeros_like(x)
+        whole.copy_(x / 3)
+        whole.add_(1)
+        return (whole.to(torch.float64),)
+
+    found = precise.precisely(to_the_whole)
+    assert found is not None
+    assert torch.equal(found.exact[0], torch.from_numpy((1 + x.numpy().astype(np.longdouble) / 3).astype(np.float64)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -64,6 +66,23 @@ def logarithms_example() -> tuple[Tensor, ...]:
     return (torch.linspace(0.5, 1.5, 48).reshape(6, 8),)
 
 
+def scaled_along(
+    x: Tensor, dims: tuple[int, ...], dtype: torch.dtype, weight: Tensor, *, scale: float = math.inf
+) -> Tensor:
+    wide = x.to(dtype)
+    return (wide * torch.rsqrt(wide.pow(2).mean(dims, keepdim=True) + 1 / scale + 1e-6)).to(x.dtype) * weight
+
+
+def scaled_along_example() -> dict[str, object]:
+    return {
+        "x": torch.randn(6, 64),
+        "dims": (-1,),
+        "dtype": torch.float32,
+        "weight": torch.randn(64),
+        "scale": math.inf,
+    }
+
+
 # What is refused
 
 
@@ -104,6 +123,29 @@ def wrong_gradient(x: Tensor) -> Tensor:
 
 def convolves(x: Tensor) -> Tensor:
     return F.conv1d(x[:, None], torch.ones(1, 1, 3, dtype=x.dtype), padding=1)[:, 0]
+
+
+def raises_for_others(x: Tensor) -> Tensor:
+    if x.shape[0] == 3:
+        raise ValueError("not three")
+    return x * 2
+
+
+def a_dict(x: Tensor) -> dict[str, Tensor]:
+    return {"y": x}
+
+
+def indices(x: Tensor) -> tuple[Tensor, Tensor]:
+    found = x.max(-1)
+    return found.values, found.indices
+
+
+def reads_a_value(x: Tensor) -> Tensor:
+    return x * x.mean().item()
+
+
+def has_no_derivative(x: Tensor) -> Tensor:
+    return torch.special.zeta(x.abs() + 2, torch.ones_like(x) + x * x)
 
 
 def any_number(*tensors: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.report.report import Report
 from harness.running.verify import verify
-from spec.contract import Operator
+from spec.contract import Draw, Operator
 from tests.meta.conftest import Run
 from tests.meta.deriving import candidates, references
 
@@ -126,6 +127,10 @@ def test_what_a_reference_computes_in_float32_must_not_be_in_half_precision(deri
         ("wrong_gradient", "autograd's gradient is not that of finite differences in float64"),
         ("convolves", "uses aten.convolution.*whose rounding errors are not modelled"),
         ("any_number", "parameter tensors takes any number of arguments"),
+        ("a_dict", "returned a dict, but should return a tensor or a tuple of tensors: wrap it"),
+        ("indices", "returned output_1 in int64, but should return real numbers: leave out indices"),
+        ("reads_a_value", r"autograd's gradient is not.*\.item\(\), detach or a comparison hides how a result depends"),
+        ("has_no_derivative", "is not differentiable: its gradient raised"),
         ("raises", "raised ValueError: no, but should return tensors"),
     ],
 )
@@ -156,6 +161,48 @@ def test_a_saved_contract_is_the_derived_one(tmp_path: Path) -> None:
         assert getattr(read, part) == getattr(made.operator, part)
     assert [family.name for family in read.families] == [family.name for family in made.operator.families]
     assert "label_smoothing" in path.read_text()
+
+
+def test_a_saved_contract_keeps_what_is_passed_by_position(tmp_path: Path) -> None:
+    made = derive(f"{FILE}:scaled_along", f"{FILE}:scaled_along_example")
+    path = tmp_path / "contract.py"
+    path.write_text(source(made, tmp_path))
+    read, x = discovery.operators((path,))["scaled_along"], torch.randn(2, 3)
+    assert read.dtypes == made.operator.dtypes == (torch.float32, torch.float16, torch.bfloat16)
+    assert read.call is not None
+    assert read.call(lambda *given, **named: (given, named), x, x) == (
+        (x, (-1,), torch.float32, x),
+        {"scale": math.inf},
+    )
+
+
+def test_a_saved_contract_says_what_is_allowed() -> None:
+    text = source(derive(f"{FILE}:rms_norm", f"{FILE}:rms_example"), Path())
+    assert "Found: the rows along x_0, here called batch, do not depend on each other" in text
+    assert re.search(r"    bfloat16: output [\d.e-]+ of [\d.]+, gradient of x [\d.e-]+ of [\d.]+", text)
+
+
+def test_outputs_and_gradients_are_those_of_forward_and_vjp(derived: dict[str, Operator]) -> None:
+    for contract in derived.values():
+        draw, small = Draw(0), contract.cases[0].sizes
+        made = contract.ordinary(small, draw)
+        inputs = tuple(arg.cast(made[arg.name], torch.float64) for arg in contract.inputs)
+        outputs = contract.forward(*inputs)
+        cotangents = tuple(draw.normal(tuple(output.shape)) for output in outputs)
+        assert contract.both is not None
+        found = contract.evaluated(inputs, cotangents)
+        for one, other in zip(found, (outputs, contract.vjp(inputs, cotangents)), strict=True):
+            assert len(one) == len(other)
+            assert all(map(torch.equal, one, other))
+
+
+def test_a_contract_is_derived_again_for_another_reference(tmp_path: Path) -> None:
+    file = tmp_path / "it.py"
+    text = "import torch\ndef doubled(x):\n    return {} * x\ndef example():\n    return (torch.ones(2, 3),)\n"
+    file.write_text(text.format(2))
+    first = contract_file(f"{file}:doubled", f"{file}:example")[0]
+    file.write_text(text.format(3))
+    assert contract_file(f"{file}:doubled", f"{file}:example")[0] != first
 
 
 def test_a_contract_is_derived_once(cache_root: Path) -> None:

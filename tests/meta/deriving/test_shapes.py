@@ -1,0 +1,110 @@
+"""Which lengths of an example are one symbol, which are numbers, and what is asked where that cannot be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from harness.deriving.contract import derive_from
+from harness.errors import UsageError
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    left, right = x.chunk(2, -1)
+    return x * cos + torch.cat([-right, left], -1) * sin
+
+
+def gated(x: Tensor) -> Tensor:
+    left, right = x.chunk(2, -1)
+    return F.gelu(left) * right
+
+
+def of_heads(x: Tensor, weight: Tensor, heads: int) -> Tensor:
+    return (x @ weight).unflatten(-1, (heads, -1)).square().sum(-1)
+
+
+def biased(x: Tensor, bias: Tensor) -> Tensor:
+    return x + bias
+
+
+def constant(x: Tensor) -> Tensor:
+    return x * torch.arange(7, dtype=x.dtype)
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    return x @ y
+
+
+@pytest.mark.parametrize(
+    ("function", "example", "inputs", "outputs"),
+    [
+        (
+            rotary,
+            (torch.randn(2, 6, 8), torch.randn(6, 8), torch.randn(6, 8)),
+            [("batch", "x_1", "x_2"), ("x_1", "x_2"), ("x_1", "x_2")],
+            [("batch", "x_1", "x_2")],
+        ),
+        (gated, (torch.randn(6, 16),), [("batch", "x_1")], [("batch", "x_1/2")]),
+        (
+            of_heads,
+            (torch.randn(6, 12), torch.randn(12, 12), 4),
+            [("batch", "x_1"), ("x_1", "weight_1")],
+            [("batch", "4")],
+        ),
+        (constant, (torch.randn(6, 7),), [("batch", "7")], [("batch", "7")]),
+        # Square matrices: each length may still differ from the others.
+        (product, (torch.randn(8, 8), torch.randn(8, 8)), [("batch", "x_1"), ("x_1", "y_1")], [("batch", "y_1")]),
+        # A large example is called with shorter lengths.
+        (product, (torch.randn(96, 64), torch.randn(64, 512)), [("batch", "x_1"), ("x_1", "y_1")], [("batch", "y_1")]),
+        # A length of 1 that broadcasts stays.
+        (biased, (torch.randn(6, 8), torch.randn(6, 1)), [("batch", "x_1"), ("batch", "1")], [("batch", "x_1")]),
+    ],
+)
+def test_lengths(function: Callable[..., Any], example: Any, inputs: Any, outputs: Any) -> None:
+    found = derive_from(function, example).operator
+    assert [arg.shape for arg in found.inputs] == inputs
+    assert [arg.shape for arg in found.outputs] == outputs
+
+
+def test_a_large_example_is_called_with_few_elements() -> None:
+    called: list[int] = []
+
+    def counted(x: Tensor) -> Tensor:
+        called.append(x.numel())
+        return x * 2
+
+    derive_from(counted, (torch.randn(4096, 256),))
+    assert sum(count > 2**16 for count in called) < 20, "it should be called with a few rows of the example"
+
+
+def test_lengths_that_do_not_change_together_are_asked_about() -> None:
+    def one_of_two(x: Tensor, y: Tensor) -> Tensor:
+        if x.shape[0] != 4 and y.shape[0] != 5:
+            raise ValueError("one of these should be as it is")
+        return x.sum() * y.sum()
+
+    says = "takes another length of dimension 0 of x and another of dimension 0 of y, but not both at once"
+    with pytest.raises(UsageError, match=says):
+        derive_from(one_of_two, (torch.randn(4), torch.randn(5)))
+
+
+def test_a_length_that_is_no_simple_expression_is_asked_about() -> None:
+    def every_pair(x: Tensor) -> Tensor:
+        return torch.cat([x, x.repeat(x.shape[0] ** 2, 1)])
+
+    with pytest.raises(UsageError, match="no simple expression of them: annotate what it returns"):
+        derive_from(every_pair, (torch.randn(5, 3),))
+
+
+def test_rows_that_may_agree_by_chance_are_no_batch() -> None:
+    """Whether a row depends on the others is a matter of their values."""
+
+    def of_largest(x: Tensor) -> Tensor:
+        return x * torch.where(x.abs().amax(0, keepdim=True) > 1, 2.0, 1.0)
+
+    assert derive_from(of_largest, (torch.randn(5, 9),)).operator.inputs[0].shape == ("x_0", "batch")
