@@ -75,28 +75,24 @@ class Reference:
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The gradients of the real inputs by autograd; empty tensors for the others."""
-        return self.both(inputs, cotangents)[1]
+        return self._by_place(_by_autograd, inputs, cotangents)[1]
 
     def both(
         self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """The outputs, and the gradients as `vjp` returns them."""
+        """The outputs, and the gradients as `vjp` returns them; under `torch.func.vmap` too."""
+        return self._by_place(_by_functions, inputs, cotangents)
+
+    def _by_place(
+        self, differentiate: Callable[..., Any], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         places = [place for place, tensor in enumerate(inputs) if tensor.is_floating_point()]
 
         def of_some(*some: Tensor) -> tuple[Tensor, ...]:
             given = dict(zip(places, some, strict=True))
             return self.forward(*(given.get(place, tensor) for place, tensor in enumerate(inputs)))
 
-        some = [inputs[place] for place in places]
-        try:
-            outputs, pull_back = torch.func.vjp(of_some, *some)[:2]
-        except RuntimeError as error:
-            if "setup_context" not in str(error):
-                raise
-            outputs, found = _by_autograd(of_some, some, cotangents)
-        else:
-            with any_order():
-                found = pull_back(cotangents)
+        outputs, found = differentiate(of_some, [inputs[place] for place in places], cotangents)
         gradients = dict(zip(places, found, strict=True))
         nothing = cotangents[0].new_empty(0)
         return outputs, tuple(gradients.get(place, nothing) for place in range(len(inputs)))
@@ -159,6 +155,20 @@ class Reference:
         made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
         object.__setattr__(found, "families", made)
         return found
+
+
+def _by_functions(
+    function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The outputs and the gradients by torch.func, which vmap maps. Its first use takes a second."""
+    try:
+        outputs, pull_back = torch.func.vjp(function, *inputs)[:2]
+    except RuntimeError as error:
+        if "setup_context" not in str(error):
+            raise
+        return _by_autograd(function, inputs, cotangents)
+    with any_order():
+        return outputs, pull_back(cotangents)
 
 
 def _by_autograd(

@@ -17,6 +17,8 @@ Source of the hash: D. Stafford's thirteenth mixer (2011), the last step of Spli
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
@@ -44,6 +46,20 @@ def _mixed(bits: _Bits) -> _Bits:
 _PLACES = _mixed(np.arange(_PART, dtype=np.uint64))
 
 
+@lru_cache(maxsize=2**14)
+def _keys(seed: int, runs: int, number: int, size: int) -> tuple[_Bits, _Numbers]:
+    """What is hashed with each value of an operation's result, and beta in units of its amplitude, for each run.
+
+    Cached: calls of one contract have the same operations, and few sizes. It takes as long as all else for a small one.
+    """
+    seeds = _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
+    keys = _mixed(seeds + np.uint64(number << 40 | size)).reshape(-1, 1)
+    signs = _signed(_mixed(keys))
+    for part in (keys, signs):
+        part.flags.writeable = False
+    return keys, signs
+
+
 class Noise:
     """The errors of `runs` runs, whose seeds are `seed`, `seed + 1`, ..."""
 
@@ -51,7 +67,7 @@ class Noise:
         seeds = np.arange(seed, seed + runs, dtype=np.uint64)
         self._runs = runs
         self._memory = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64)
-        self._seeds = _mixed(seeds)
+        self._first = seed
         #: For each run: all bits set if equal elements get different errors, else 0.
         self._apart = np.uint64(0) - (seeds & np.uint64(1)).reshape(-1, 1)
 
@@ -82,8 +98,8 @@ class Noise:
         own = values.numpy().reshape(self._runs, -1)
         most = amplitude.contiguous().numpy().reshape(-1, own.shape[1])
         # The size is hashed too. Without it, a given operation would have the same sixteen betas in all that is judged.
-        keys = _mixed(self._seeds + np.uint64(number << 40 | own.shape[1])).reshape(-1, 1)
-        betas = common * _signed(_mixed(keys))
+        keys, signs = _keys(self._first, self._runs, number, own.shape[1])
+        betas = common * signs
         others = None
         if beside is not None:
             others = beside.expand(values.shape).contiguous().numpy().reshape(self._runs, -1).view(np.uint64)

@@ -57,4 +57,4 @@ def _why_not(operator: Operator, inputs: tuple[Tensor, ...]) -> str:
 def _results(operator: Operator, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     outputs = operator.forward(*inputs)
     draw = Draw(1)  # not ones: they lie in the kernel of a softmax's gradient
-    return *outputs, *operator.vjp(inputs, tuple(draw.normal(tuple(output.shape)) for output in outputs))
+    return *outputs, *operator.evaluated(inputs, tuple(draw.normal(tuple(output.shape)) for output in outputs))[1]

@@ -103,7 +103,7 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
     with torch.no_grad(), _Seen() as seen:
         outputs = operator.forward(*inputs)
         try:
-            operator.vjp(inputs, tuple(torch.ones_like(output) for output in outputs))
+            operator.evaluated(inputs, tuple(torch.ones_like(output) for output in outputs))
         except Exception as error:
             raise UsageError(
                 f"{where} is not differentiable: its gradient raised {first_line(error)}. The reference should be made "
