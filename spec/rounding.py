@@ -90,6 +90,7 @@ LINEAR = frozenset(
         _aten.cat.default,
         _aten.chunk.default,
         _aten.clone.default,
+        _aten.contiguous.default,
         _aten.detach.default,
         _aten.diagonal.default,
         _aten.embedding.default,

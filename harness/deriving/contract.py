@@ -20,6 +20,7 @@ from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
+from harness.deriving.multiples import in_units
 from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
@@ -64,10 +65,13 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         shapes = symbols_of(text, exact, reference.forward)
         tensors = tuple(replace(p, shape=found.shape) for p, found in zip(tensors, shapes, strict=True))
     lengths = _lengths(text, tensors)
-    made = inputs_of(text, tensors, lengths, reference.forward)
+    made, lengths, in_multiples = in_units(
+        text, inputs_of(text, tensors, lengths, reference.forward), lengths, reference.forward
+    )
     inputs, small, symbols = made.args, made.small, symbols_in(made.args)
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
-    outputs = outputs_of(text, symbols, small, made.call, parameters.outputs)
+    stated = parameters.outputs if not in_multiples else None
+    outputs = outputs_of(text, symbols, small, made.call, stated)
     rows = row_symbol(inputs, outputs, small, reference.forward)
     names = renaming(symbols, rows)
     inputs, outputs = (tuple(renamed(arg, names) for arg in args) for args in (inputs, outputs))
@@ -87,7 +91,10 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         operator,
         reference,
         suitable,
-        tuple(_sentences(operator, rows)),
+        (
+            *_sentences(operator, rows),
+            *(f"a length is {each}: the reference takes no others" for each in in_multiples.values()),
+        ),
         (*without_dtypes, *without_families),
     )
 

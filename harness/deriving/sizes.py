@@ -149,15 +149,16 @@ def _expression(where: str, name: str, lengths: list[int], sizes: list[dict[str,
 
 
 def _simple(symbols: Sequence[str], length: int) -> Iterator[str]:
-    """A symbol, a product or a sum of two, a multiple, one more or less, a number."""
+    """A symbol, a multiple, a product or a sum of two, one more or less, a number."""
     yield from symbols
-    for one, other in combinations_with_replacement(symbols, 2):
-        yield f"{one}*{other}"
-        yield f"{one} + {other}"
     for symbol in symbols:
         for factor in (2, 3, 4):
             yield f"{factor}*{symbol}"
             yield f"{symbol}/{factor}"
+    for one, other in combinations_with_replacement(symbols, 2):
+        yield f"{one}*{other}"
+        yield f"{one} + {other}"
+    for symbol in symbols:
         yield f"{symbol} + 1"
         yield f"{symbol} - 1"
     yield str(length)

@@ -12,6 +12,10 @@ from torch import Tensor
 
 from harness.deriving.contract import derive_from
 from harness.errors import UsageError
+from harness.judging.judge import judge
+from harness.judging.subject import Subject
+from harness.properties import all_properties
+from harness.report.cell import NO_EVIDENCE, NOT_RUN, PASS
 
 
 def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -46,14 +50,14 @@ def product(x: Tensor, y: Tensor) -> Tensor:
         (
             rotary,
             (torch.randn(2, 6, 8), torch.randn(6, 8), torch.randn(6, 8)),
-            [("batch", "x_1", "x_2"), ("x_1", "x_2"), ("x_1", "x_2")],
-            [("batch", "x_1", "x_2")],
+            [("batch", "x_1", "2*x_2"), ("x_1", "2*x_2"), ("x_1", "2*x_2")],
+            [("batch", "x_1", "2*x_2")],
         ),
-        (gated, (torch.randn(6, 16),), [("batch", "x_1")], [("batch", "x_1/2")]),
+        (gated, (torch.randn(6, 16),), [("batch", "2*x_1")], [("batch", "x_1")]),
         (
             of_heads,
             (torch.randn(6, 12), torch.randn(12, 12), 4),
-            [("batch", "x_1"), ("x_1", "weight_1")],
+            [("batch", "x_1"), ("x_1", "4*weight_1")],
             [("batch", "4")],
         ),
         (constant, (torch.randn(6, 7),), [("batch", "7")], [("batch", "7")]),
@@ -80,6 +84,34 @@ def test_a_large_example_is_called_with_few_elements() -> None:
 
     derive_from(counted, (torch.randn(4096, 256),))
     assert sum(count > 2**16 for count in called) < 20, "it should be called with a few rows of the example"
+
+
+def test_a_reference_of_even_lengths_is_judged_at_even_ones_alone() -> None:
+    """Properties choose sizes of their own: the symbol counts halves, so that each size has a meaning."""
+    found = derive_from(gated, (torch.randn(6, 16),))
+    assert "a length is 2*x_1: the reference takes no others" in found.found
+    lengths: set[int] = set()
+
+    def right(x: Tensor) -> Tensor:
+        lengths.add(x.shape[-1])
+        return F.gelu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :]
+
+    subject = Subject(found.operator, "it", "cpu", torch.float32, right)
+    for property in ("sizes", "combinations", "drawn-calls", "harvested-sizes"):
+        assert judge(subject, all_properties()[property]).verdict in (PASS, NO_EVIDENCE, NOT_RUN)
+    assert len(lengths) > 10
+    assert all(length % 2 == 0 for length in lengths)
+
+
+def test_lengths_of_no_multiple_are_refused() -> None:
+    def powers(x: Tensor) -> Tensor:
+        if x.shape[-1] & (x.shape[-1] - 1):
+            raise ValueError("no power of two")
+        return x * 2
+
+    powers.__annotations__["x"] = type("_", (), {"dim_str": "batch width", "dtypes": ["float32"]})
+    with pytest.raises(UsageError, match="took width=4 and refused width=3, but should take every length"):
+        derive_from(powers)
 
 
 def test_lengths_that_do_not_change_together_are_asked_about() -> None:

@@ -1,0 +1,41 @@
+"""Mutants of right implementations, made mechanically: a derived contract notices each that is not equivalent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.meta.deriving.mutated import REFERENCES, SOURCE, caught_by, contract, every_mutant
+
+#: Mutants that compute the same in every call of the contract: by what they are after the change, and why.
+LAST = "the calls have two dimensions, so that dimension 1 is the last one"
+EQUIVALENT = {
+    "scale = torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6)": LAST,
+    "powers = torch.exp(x - x.logsumexp(1, keepdim=True))": LAST,
+    "return powers / powers.sum(1, keepdim=True)": LAST,
+    "shifted = logits - logits.logsumexp(1, keepdim=True)": LAST,
+    "return -shifted.gather(1, labels[:, None])[:, 0]": LAST,
+    "return -shifted.gather(-1, labels[:, None])[:, -1]": "there is one column",
+    "centred = x - x.mean(1, keepdim=True)": LAST,
+    "deviation = torch.sqrt((centred * centred).mean(1, keepdim=True) + 1e-5)": LAST,
+    "return x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6) * weight": LAST,
+    "d_x = scale * (along - unit * (along * unit).mean(1, keepdim=True))": LAST,
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_every_mutant_is_noticed(name: str) -> None:
+    assert caught_by(name, SOURCE.read_text()) == "", "the implementation itself is right"
+    for mutant in every_mutant()[name]:
+        if mutant.after in EQUIVALENT:
+            dims = {len(arg.shape) for arg in contract(name).inputs[:1]}
+            assert dims == {2}, f"{EQUIVALENT[mutant.after]}: not so of {name}"
+        else:
+            assert caught_by(name, mutant.text), f"{mutant.id}: {mutant.before} became {mutant.after}"
+
+
+def test_there_are_many_and_each_equivalent_one_exists() -> None:
+    found = every_mutant()
+    assert all(len(mutants) > 10 for mutants in found.values())
+    assert sum(map(len, found.values())) > 150
+    changed = {mutant.after for mutants in found.values() for mutant in mutants}
+    assert changed >= set(EQUIVALENT), f"no mutant: {set(EQUIVALENT) - changed}"
