@@ -78,6 +78,9 @@ UNIT_ROUNDOFF = {
 #: Largest partial sum that products computed in parts have, in units of sqrt(A^2 @ B^2).
 PARTS = 4
 
+#: How far an element of one run may exceed the amplitude of another run, relative to it.
+_FOLDED = 2.0**-6
+
 _aten = torch.ops.aten
 
 #: Operators that move or compare data, without rounding: what holds of a tensor holds of its parts.
@@ -333,10 +336,9 @@ class Amplitudes:
         #: Elements of the largest result so far.
         self.largest = 0
 
-    def of(self, number: int, shape: torch.Size) -> Amplitude | None:
-        """The amplitude of the operation with this number; None if it is not stored or has another shape."""
-        known = self._known.get(number)
-        return known if known is not None and known.most.shape == shape else None
+    def of(self, number: int) -> Amplitude | None:
+        """The amplitude of the operation with this number; None if it is not stored."""
+        return self._known.get(number)
 
     def hold(self, number: int, amplitude: Amplitude, product: bool) -> None:
         """Store it if there is room; that of a product always."""
@@ -415,7 +417,8 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 f"{func} made {result.dtype} of float64, but should return float64 in the model of rounding: a "
                 "reference must stay in the dtype that it is given, or promote it, as `spec.rounding.wide` does"
             )
-        if self._runs > 1 and (result.dim() == 0 or result.shape[0] != self._runs * self._length):
+        of_runs = result.dim() > 0 and result.shape[0] == self._runs * self._length
+        if self._runs > 1 and self._amplitudes is None and not of_runs:
             raise UnlikeOneRun
         number, self.number = self.number, self.number + 1
         amplitude = self._known(number, result)
@@ -455,12 +458,27 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The amplitude that an earlier run stored for the operation with this number."""
         if self._amplitudes is None:
             return None
+        known = self._amplitudes.of(number)
         if self._runs == 1:
-            return self._amplitudes.of(number, result.shape)
-        known = self._amplitudes.of(number, result.shape[1:])
-        if known is None:
+            return known if known is not None and known.most.shape == result.shape else None
+        if known is None or not (result.shape == (self._runs, *known.most.shape) or self._is_folded(known, result)):
             raise UnlikeOneRun
         return known
+
+    def _is_folded(self, known: Amplitude, result: Tensor) -> bool:
+        """Whether vmap has made one dimension of the runs and the first one, or one of all others.
+
+        No element may be larger than its amplitude admits: they would be if their order were not that of one run.
+        """
+        shape = known.most.shape
+        folded = len(shape) > 1 and tuple(result.shape) in (
+            (self._runs * shape[0], *shape[1:]),
+            (self._runs, known.most.numel()),
+        )
+        if not folded or known.infinite:
+            return False
+        unit = (self._wide if _region.wide else self._narrow)[0]
+        return bool((result.reshape(self._runs, *shape).abs() * unit <= known.most * (1 + _FOLDED)).all())
 
     def _most(
         self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -257,6 +258,39 @@ def test_runs_at_once_are_those_that_are_made_one_by_one(monkeypatch: pytest.Mon
     for one, other in zip(together, runs.rounded_runs(evaluate, inputs, torch.float32, 0), strict=True):
         for a, b in zip(one, other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda x, y: (torch.softmax(x, -1) @ y.mT,),
+        lambda x, y: (torch.nn.functional.mse_loss(x, y, reduction="none"),),
+        lambda x, y: (torch.softmax(x, -1) * y,),
+    ],
+    ids=["batched product", "loss", "softmax"],
+)
+def test_results_that_vmap_folds_are_made_at_once(evaluate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of their elements is that of one run: each run is the same as by itself, but for sums."""
+    inputs = normal(3, 5, 4), normal(3, 5, 4, seed=1)
+    made, many = [], runs._many
+    monkeypatch.setattr(runs, "_many", lambda *given: made.append(many(*given)) or made[-1])
+    together = runs.rounded_runs(evaluate, inputs, torch.float32, 0)
+    assert [len(found) for found in made] == [runs.RUNS - 1]
+    monkeypatch.setattr(runs, "_AT_ONCE", 0)
+    for one, other in zip(together, runs.rounded_runs(evaluate, inputs, torch.float32, 0), strict=True):
+        for a, b in zip(one, other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_folded_in_another_order_is_not_taken_for_the_runs() -> None:
+    amplitudes, x = rounding.Amplitudes(), normal(3, 5)
+    with Rounding(torch.float32, 0, amplitudes):
+        x.exp()
+    for dim, fits in ((0, True), (1, False)):
+        folded = torch.stack([x, x], dim).reshape(6, 5)
+        refused = nullcontext() if fits else pytest.raises(UnlikeOneRun)
+        with refused, Rounding(torch.float32, 1, amplitudes, runs=2):
+            folded.exp()
 
 
 @pytest.mark.parametrize(
