@@ -83,7 +83,7 @@ def test_a_large_example_is_called_with_few_elements() -> None:
         return x * 2
 
     derive_from(counted, (torch.randn(4096, 256),))
-    assert sum(count > 2**16 for count in called) < 20, "it should be called with a few rows of the example"
+    assert sum(count > 2**16 for count in called) < 10, "which lengths may differ is asked with shorter ones"
 
 
 def test_a_reference_of_even_lengths_is_judged_at_even_ones_alone() -> None:
