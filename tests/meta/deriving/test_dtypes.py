@@ -18,6 +18,7 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from spec.contract import DTYPES, Draw
 from spec.derived import Reference
+from spec.rounding import UNIT_ROUNDOFF, Rounding
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 #: The dtypes of a reference that computes in float32.
@@ -116,6 +117,16 @@ def test_a_reference_that_promotes_judges_float64_too() -> None:
 def promoted_softmax(x: Tensor) -> Tensor:
     powers = x.to(torch.promote_types(x.dtype, torch.float32)).exp()
     return (powers / powers.sum(-1, keepdim=True)).to(x.dtype)
+
+
+def test_what_is_promoted_is_rounded_once() -> None:
+    x = Draw(0).normal((6, 8)).bfloat16().double()
+    reference = Reference(promoted_softmax, ("x",))
+    (exact,) = reference.forward(x)
+    for seed in range(8):
+        with Rounding(torch.bfloat16, seed):
+            (found,) = reference.forward(x)
+        assert float(((found - exact).abs() / exact).max()) <= 1.001 * UNIT_ROUNDOFF[torch.bfloat16]
 
 
 @pytest.mark.parametrize("reference", [softmax, promoted_softmax])
