@@ -196,6 +196,13 @@ def test_outputs_and_gradients_are_those_of_forward_and_vjp(derived: dict[str, O
             assert all(map(torch.equal, one, other))
 
 
+def test_a_family_has_equal_rows(derived: dict[str, Operator]) -> None:
+    family = derived["rms_norm"].family("equal-rows")
+    rows = family.make({"batch": 4, "x_1": 3}, Draw(0), torch.float32)["x"]
+    assert torch.equal(rows, rows[:1].expand(4, 3))
+    assert len(set(rows[0].tolist())) == 3
+
+
 def test_a_contract_is_derived_again_for_another_reference(tmp_path: Path) -> None:
     file = tmp_path / "it.py"
     text = "import torch\ndef doubled(x):\n    return {} * x\ndef example():\n    return (torch.ones(2, 3),)\n"
