@@ -41,7 +41,7 @@ def _crossed() -> Iterator[Any]:
     for control in zoo.CONTROLS:
         number = zlib.crc32(control.id.encode())  # of the name, so that a new control does not move the others
         for k, dtype in enumerate(DTYPES):
-            marks = [pytest.mark.xdist_group(str(dtype))]  # one worker for a dtype: controls share its oracles in memory
+            marks = [pytest.mark.xdist_group(str(dtype))]  # controls of a dtype share oracles
             marks += [pytest.mark.crossing] if k != number % len(DTYPES) else []
             yield pytest.param(control, dtype, marks=marks, id=f"{control.id}-{dtype}")
 

@@ -229,7 +229,7 @@ def test_a_store_that_is_made_while_a_candidate_runs_is_hidden_too(
     assert said.strip() == "[]"
 
 
-_ONE_PROPERTY = "--operator=lltm --device=cpu --dtype=float32 --property=forward-parity -n0".split()
+_ONE_PROPERTY = ("--operator=lltm", "--device=cpu", "--dtype=float32", "--property=forward-parity", "-n0")
 
 
 def _judged(cache: Path, *options: str) -> list[Path]:
