@@ -11,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,30 @@ class Reference:
         nothing = cotangents[0].new_empty(0)
         return tuple(gradients.get(place, nothing) for place in range(len(inputs)))
 
+    def unspecified(
+        self, args: tuple[TensorArg, ...], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        """NaN for each gradient that depends on a row which is not finite, and 0 elsewhere.
+
+        Whether NaN times 0 is NaN there, or a mask makes it 0, no reference says for its implementations.
+        """
+        del cotangents
+        marked: list[Tensor] = []
+        rows = torch.zeros((), dtype=torch.bool)
+        for arg, tensor in zip(args, inputs, strict=True):
+            if tensor.is_floating_point() and arg.row_dim is not None:
+                bad = ~tensor.movedim(arg.row_dim, 0).isfinite()
+                rows = rows | bad.reshape(len(bad), math.prod(bad.shape[1:])).any(1)
+        for arg, tensor in zip(args, inputs, strict=True):
+            found = torch.zeros(tensor.shape, dtype=torch.float64)
+            if arg.row_dim is not None and rows.dim():
+                shape = [-1 if dim == arg.row_dim else 1 for dim in range(tensor.dim())]
+                found.masked_fill_(rows.reshape(shape), math.nan)
+            elif bool(rows.any()):
+                found.fill_(math.nan)
+            marked.append(found)
+        return tuple(marked)
+
     def call(self, function: Callable[..., Any], *inputs: Tensor) -> Any:
         """Call the reference, or an implementation, as the contract does: tensors by position, attributes by name."""
         return function(*inputs, **self.attributes)
@@ -147,6 +173,7 @@ class Reference:
             vjp=self.vjp,
             intermediates=lambda *_: {},
             cases=cases,
+            unspecified=partial(self.unspecified, inputs),
             call=self.call,
             dtypes=dtypes,
         )

@@ -25,7 +25,7 @@ COMMANDS = {
     "fuzz": "pass hostile arguments to compiled backends, in processes of their own",
     "contract": "show, or write, the contract that is derived from a reference function",
     "reached": "build C++ and CUDA sources for gcov, judge them, and list what no call reached",
-    "compute-sanitizer": "run the CUDA kernels under compute-sanitizer; needs a GPU",
+    "compute-sanitizer": "run CUDA kernels, a candidate's too, under compute-sanitizer; needs a GPU",
     "new-operator": "write a package with a contract and a backend that run",
     "new-backend": "copy a backend, to be changed",
     "compile-cuda": "compile the CUDA sources with nvcc; needs no GPU",

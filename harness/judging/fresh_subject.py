@@ -23,6 +23,8 @@ def why_not(subject: Subject) -> str:
     """Why no fresh process can judge it; empty if one can."""
     if "asan" in os.environ.get("LD_PRELOAD", ""):
         return "under a sanitizer it would be another build"
+    if subject.operator.name not in discovery.operators() and _contract(subject) is None:
+        return "the contract is in no file"
     if not _address(subject.raw or subject.function) and subject.backend not in _backends():
         return "the function cannot be found by name"
     return ""
@@ -30,7 +32,7 @@ def why_not(subject: Subject) -> str:
 
 def described(subject: Subject) -> Question:
     """Where operator and implementation can be found again, for JSON."""
-    contract = discovery.contract_file(subject.operator.name)
+    contract = _contract(subject)
     return {
         "operator": subject.operator.name,
         "backend": subject.backend,
@@ -38,6 +40,15 @@ def described(subject: Subject) -> Question:
         "contract": None if contract is None else str(contract),
         **_address(subject.raw or subject.function),
     }
+
+
+def _contract(subject: Subject) -> Path | None:
+    """The file of a contract that is none of the suite's: the one that was given, or the one of its module."""
+    module = sys.modules.get(subject.operator.forward.__module__)
+    found = getattr(module, "OPERATOR", None)
+    if module is not None and module.__file__ and isinstance(found, Operator) and found.name == subject.operator.name:
+        return Path(module.__file__)
+    return discovery.contract_file(subject.operator.name)
 
 
 @lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ def judge(subject: Subject, property: Property) -> Cell:
 
     Raises ValueError for a place where the property is not asked: there is no cell.
     """
-    if not property.is_asked(subject.device, subject.dtype_name):
+    if not property.is_asked(subject.device, subject.dtype_name, property.sanitized):
         raise ValueError(
             f"{property.name} is asked {property.only()}; it was judged on {subject.device} in {subject.dtype_name}"
         )

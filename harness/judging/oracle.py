@@ -107,8 +107,9 @@ def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ..
     with torch.no_grad():
         marked = operator.unspecified(inputs, tuple(g for g in cotangents if g is not None))
     outputs, gradients = eager[: len(operator.outputs)], eager[len(operator.outputs) :]
+    each = zip(operator.inputs, gradients, marked, strict=True)
     return *outputs, *(
-        g.masked_fill(mark.isnan().to(g.device), math.nan) for g, mark in zip(gradients, marked, strict=True)
+        g.masked_fill(mark.isnan().to(g.device), math.nan) if arg.differentiable else g for arg, g, mark in each
     )
 
 

@@ -27,7 +27,8 @@ class Property:
 
     An `outside` property needs only what calls return. So for a function of another process it is checked in the
     judge's process; any other property is checked in a process of the function, which could forge the answer. A `once`
-    property is judged in the first selected dtype only.
+    property is judged in the first selected dtype only. A `sanitized` property is asked of candidates with
+    `--sanitize`, and judged in a process that builds what it compiles with AddressSanitizer and UBSan.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Property:
     level: str = PRODUCTION
     outside: bool = False
     once: bool = False
+    sanitized: bool = False
     dtypes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     why_only: str = ""
@@ -46,8 +48,10 @@ class Property:
         if bool(self.dtypes or self.devices) is not bool(self.why_only):
             raise ValueError(f"{self.name}: why_only was {self.why_only!r}, but should explain its dtypes and devices")
 
-    def is_asked(self, device: str, dtype: str) -> bool:
-        """Whether there is a cell on that device in that dtype."""
+    def is_asked(self, device: str, dtype: str, sanitize: bool = False) -> bool:
+        """Whether there is a cell on that device in that dtype; `sanitize`: of a candidate with `--sanitize`."""
+        if self.sanitized and not sanitize:
+            return False
         return (not self.devices or device in self.devices) and (not self.dtypes or dtype in self.dtypes)
 
     def only(self) -> str:

@@ -125,7 +125,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--time-limit", type=seconds, default=300.0, metavar="S", help="seconds for one isolated cell")
     group.addoption("--memory-limit", type=whole(1), default=8, metavar="GB", help="memory for one isolated cell")
-    group.addoption("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s sanitize`)")
+    group.addoption(
+        "--sanitize",
+        action="store_true",
+        help="AddressSanitizer and UBSan: one more cell for a candidate; for backends, see `nox -s sanitize`",
+    )
 
 
 def _required(config: pytest.Config) -> str:

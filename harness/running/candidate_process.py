@@ -17,6 +17,7 @@ from harness.judging.remote import RunnerFailure
 from harness.running import sandbox
 from harness.running.remote_function import RemoteFunction
 from harness.running.runner_process import Header, RunnerProcess, Tensors
+from harness.running.sanitizers import Sanitizers
 
 #: Seconds for Python to start and to import torch, which is no work of a candidate.
 START = 300.0
@@ -31,21 +32,27 @@ class Limits:
 
 
 def started(
-    source: str, limits: Limits, choice: str = "auto", environment: Mapping[str, str] | None = None
+    source: str,
+    limits: Limits,
+    choice: str = "auto",
+    environment: Mapping[str, str] | None = None,
+    sanitizers: Sanitizers | None = None,
 ) -> RunnerProcess:
     """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure.
 
-    `environment` is by default that of a sandbox.
+    `environment` is by default that of a sandbox. With `sanitizers`, they are loaded and watch what it compiles.
     """
-    folder = sandbox.scratch(source)
+    folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
     program = sandbox.program(folder)
     for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
-    command = sandbox.command([sys.executable, "-P", str(program / "main.py")], folder, choice)
+    run = [sys.executable, "-P", str(program / "main.py")]
+    command = sandbox.command(run if sanitizers is None else sanitizers.command(run), folder, choice)
+    variables = sandbox.environment(folder) if environment is None else environment
     process = RunnerProcess(
         command,
         folder,
-        sandbox.environment(folder) if environment is None else environment,
+        {**variables, **(sanitizers.environment() if sanitizers else {})},
         limits.memory,
         signal_offset=command[0] == "bwrap",
     )
@@ -56,10 +63,18 @@ def started(
 class CandidateProcess:
     """A candidate in a process of its own, which has imported torch and nothing of this project."""
 
-    def __init__(self, candidate: Candidate, device: str, limits: Limits, choice: str = "auto") -> None:
-        """`choice` is a value of `--sandbox`."""
+    def __init__(
+        self,
+        candidate: Candidate,
+        device: str,
+        limits: Limits,
+        choice: str = "auto",
+        sanitizers: Sanitizers | None = None,
+    ) -> None:
+        """`choice` is a value of `--sandbox`. With `sanitizers`, they watch what the candidate compiles."""
         self._candidate, self._device, self._limits, self._choice = candidate, device, limits, choice
         self._process: RunnerProcess | None = None
+        self.sanitizers = sanitizers
         self._declared: dict[str, str] | None = None
         #: Why the candidate cannot be imported. It is not tried again: each try may take until the limit.
         self._broken = ""
@@ -106,17 +121,27 @@ class CandidateProcess:
                 self.declared()
             except Broken as error:
                 raise RunnerFailure(f"could not be started again: {error}") from error
-        assert self._process is not None
         began = time.monotonic()
         try:
-            return self._process.ask(header, tensors, seconds=max(self._left, 0.01) if seconds is None else seconds)
+            return self._asked(header, tensors, max(self._left, 0.01) if seconds is None else seconds)
         finally:
             self._left -= time.monotonic() - began
 
+    def _asked(self, header: Header, tensors: Tensors, seconds: float) -> tuple[Header, Tensors]:
+        """The reply of the process. Raises RunnerFailure, which quotes what a sanitizer found."""
+        assert self._process is not None
+        try:
+            return self._process.ask(header, tensors, seconds=seconds)
+        except RunnerFailure as error:
+            found = self.sanitizers.finding(self._process.said) if self.sanitizers is not None else ""
+            if not found:
+                raise
+            raise RunnerFailure(f"{error}, because of «{found}»,") from error
+
     def _imported(self) -> dict[str, str]:
         self.stop()
-        self._process = started(self._candidate.text, self._limits, self._choice)
-        answer, _ = self._process.ask(
+        self._process = started(self._candidate.text, self._limits, self._choice, sanitizers=self.sanitizers)
+        answer, _ = self._asked(
             {
                 "do": "import",
                 "where": self._candidate.where,
@@ -124,7 +149,8 @@ class CandidateProcess:
                 "device": "cuda" if self._device == CUDA else "cpu",
                 "path": [str(Path.cwd())],
             },
-            seconds=self._limits.seconds,
+            {},
+            self._limits.seconds,
         )
         if "error" in answer:
             error = answer["error"] if isinstance(answer["error"], dict) else {}

@@ -25,11 +25,12 @@ from harness.judging.remote import RunnerFailure
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report import schema
-from harness.report.cell import FAIL, NOT_RUN, Cell
+from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
 from harness.running import inside_runner, sandbox
 from harness.running.candidate_process import START, CandidateProcess, Limits
 from harness.running.runner_process import RunnerProcess
+from harness.running.sanitizers import Sanitizers
 from harness.running.selection import Selection, Slot, declarations
 
 _ROOT = Path(__file__).parents[2]
@@ -58,6 +59,8 @@ class Isolation:
         self._place: tuple[str, str] | None = None
         self._outside: CandidateProcess | None = None
         self._inside: RunnerProcess | None = None
+        #: The process in which sanitizers watch what a candidate compiles.
+        self._sanitized: CandidateProcess | None = None
         #: The file to which the inner process writes what it is about to do. It has no name, so none is ever left.
         self._trace: IO[bytes] | None = None
 
@@ -80,10 +83,10 @@ class Isolation:
 
     def stop(self) -> None:
         """End the processes, if there are any, and remove their files."""
-        for process in (self._outside, self._inside):
+        for process in (self._outside, self._inside, self._sanitized):
             if process is not None:
                 process.stop()
-        self._outside = self._inside = self._place = None
+        self._outside = self._inside = self._sanitized = self._place = None
         if self._trace is not None:
             self._trace.close()
             self._trace = None
@@ -104,10 +107,20 @@ class Isolation:
         self._outside.begin()
         return self._outside
 
+    def _sanitized_process_of(self, slot: Slot) -> CandidateProcess:
+        """Raises Unavailable if the compiler has no sanitizers."""
+        assert isinstance(slot.source, Candidate)
+        self._turn_to(slot)
+        if self._sanitized is None:
+            watched = Sanitizers(slot.source.text)
+            self._sanitized = CandidateProcess(slot.source, slot.device, self._limits, self._choice, watched)
+        self._sanitized.begin()
+        return self._sanitized
+
     def _judged_here(self, slot: Slot, property: Property) -> Cell:
         assert isinstance(slot.source, Candidate)
         began = time.monotonic()
-        process = self._process_of(slot)
+        process = self._sanitized_process_of(slot) if property.sanitized else self._process_of(slot)
         try:
             declared = declarations(process.declared())
         except Broken as error:
@@ -123,7 +136,8 @@ class Isolation:
             remote=function,
             files=slot.files(),
         )
-        return judge(subject, property)
+        cell = judge(subject, property)
+        return cell if process.sanitizers is None else _with_libraries(cell, process.sanitizers)
 
     def _judged_there(self, slot: Slot, property: str) -> Cell:
         self._turn_to(slot)
@@ -175,6 +189,16 @@ class Isolation:
             started.stop()
             raise UsageError(str(answer["trouble"]))
         return started
+
+
+def _with_libraries(cell: Cell, sanitizers: Sanitizers) -> Cell:
+    """The cell with the names of the libraries that the sanitizers watched; `not-run` instead of a pass if none."""
+    watched, others = sanitizers.libraries()
+    figures = {**cell.figures, "watched": watched, **({"not watched": others} if others else {})}
+    if cell.verdict != PASS or watched:
+        return replace(cell, figures=figures)
+    what = f"{', '.join(others)} was built without $CXX" if others else "the candidate compiled nothing in its process"
+    return replace(cell, verdict=NOT_RUN, reason=f"{what}, so AddressSanitizer and UBSan had nothing to watch")
 
 
 def _cell(record: Any, slot: Slot, property: str) -> Cell:

@@ -73,7 +73,8 @@ class Slot:
 
     def is_asked(self, property: Property) -> bool:
         """Whether this place has a cell of that property."""
-        return property.is_asked(self.device, str(self.dtype).removeprefix("torch."))
+        sanitize = self.sanitize and isinstance(self.source, Candidate)
+        return property.is_asked(self.device, str(self.dtype).removeprefix("torch."), sanitize)
 
     def compiled(self) -> CompiledOperator | None:
         """What has to be built before this place can be judged; None where nothing has, or where it cannot be read."""
@@ -201,8 +202,9 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
             for dtype in dtypes:
+                place = (operators[found.operator], found.name, device, dtype, found)
                 if dtype in operators[found.operator].dtypes:
-                    yield Slot(operators[found.operator], found.name, device, dtype, found, examples=selection.examples)
+                    yield Slot(*place, sanitize=selection.sanitize, examples=selection.examples)
     if selection.candidates and not selection.backends:
         return
     backends = discovery.all_backends(selection.backend_paths)

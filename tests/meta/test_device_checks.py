@@ -13,7 +13,8 @@ from harness.errors import Unavailable
 from harness.report.cell import FAIL, NO_EVIDENCE, PASS
 from harness.running.selection import Selection, Slot, slots
 from harness.sanitizing import compute_sanitizer
-from harness.sanitizing.compute_sanitizer import TOOLS, Finding, cell_of, parse, program
+from harness.sanitizing.compute_sanitizer import TOOLS, WatchedCalls, program
+from harness.sanitizing.findings import Finding, cell_of, parse
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 Mallocing memory
@@ -174,7 +175,7 @@ def test_what_says_nothing_is_asked_once_more(
         return subprocess.CompletedProcess([], 6 if text == DIED else 0, stdout=text, stderr="")
 
     monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
-    assert compute_sanitizer._checked("compute-sanitizer", place, "synccheck").verdict == verdict
+    assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("synccheck").verdict == verdict
     assert not list(said)
 
 

@@ -334,7 +334,8 @@ def test_a_process_that_ends_in_a_call_is_an_alarm() -> None:
     assert (find["verdict"], find["reason"]) == (ERROR, "the process ended with exit code -9 in this call")
     assert find["implementation"] in find["failed"]
     assert breaches({**find, **WHERE}, FIND) == []
-    assert outcome.counts["cpu"].alarms == 1
+    # Which implementation is called when the process ends is a matter of time: those of emulated CUDA are among them.
+    assert {device: counts.alarms for device, counts in outcome.counts.items()} == {"cpu": 0} | {find["device"]: 1}
     state = State()
     state.add(PLACE, 0, outcome, WHERE)
     assert state.next_seed(PLACE) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -39,6 +40,21 @@ def test_values_that_differ_between_two_calls_alike_show_no_read() -> None:
 
     found = judged(noisy, NAME, torch.float32)
     assert found.verdict == PASS, found.reason
+
+
+def test_results_of_a_call_with_a_tensor_without_values_are_not_compared() -> None:
+    """F.linear on the CPU accepts a weight on the meta device without grad, and returns uninitialised memory."""
+    calls = count()
+
+    def function(input: Tensor, weights: Tensor, *rest: Tensor) -> Any:
+        if isinstance(weights, Tensor) and weights.device.type == "meta":
+            anything = torch.full_like(rest[1], next(calls) % 2)  # twice the same, and another in between
+            return anything, anything
+        return plain(input, weights, *rest)
+
+    found = judged(function, NAME, torch.float32)
+    assert found.verdict == PASS, found.reason
+    assert next(calls) == 2, "a call with grad, and one without"
 
 
 def test_a_read_in_backward_is_noticed() -> None:

@@ -140,7 +140,7 @@ def controls(of: str) -> list[Control]:
     return [control for control in CONTROLS if control.operator == of]
 
 
-def _file_of(function: Callable[..., Any]) -> tuple[Path, ...]:
+def file_of(function: Callable[..., Any]) -> tuple[Path, ...]:
     """The file of a fault or control: of the function, or of the class that the instance is of."""
     thing = inspect.unwrap(function) if inspect.isfunction(function) else type(function)
     return (Path(inspect.getfile(thing)),)
@@ -156,5 +156,5 @@ def judged(
     """The cell of one property for a candidate on the CPU; `of` is the operator, `examples` how many calls to draw."""
     name = getattr(function, "__name__", "candidate")
     drawn = Examples(examples or USUAL.count)
-    subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn, files=_file_of(function))
+    subject = Subject(operator(of), name, "cpu", dtype, function, examples=drawn, files=file_of(function))
     return judge(subject, all_properties()[property])
