@@ -25,7 +25,7 @@ from harness.judging.guided import Mutations, swept
 from harness.judging.lines import Line, Reached
 from harness.judging.oracle import expected
 from harness.judging.property import Property
-from harness.judging.remote import Watch
+from harness.judging.remote import BranchWatch
 from harness.judging.reproducer import script
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import ordinary, smallest
@@ -46,7 +46,7 @@ class _Search:
 
     subject: Subject
     tally: Tally
-    watch: Watch
+    watch: BranchWatch
     reached: Reached
     corpus: list[Scenario] = field(default_factory=list)
     calls: int = 0
@@ -145,7 +145,7 @@ def _calls(search: _Search) -> Iterator[Scenario]:
         yield mutations.of(search.corpus)
 
 
-def _shown(reached: Reached, watch: Watch) -> dict[str, Any]:
+def _shown(reached: Reached, watch: BranchWatch) -> dict[str, Any]:
     found = reached.unreached()
     figures: dict[str, Any] = {"lines": reached.count, "unreached_lines": len(found)}
     if found:
