@@ -27,11 +27,14 @@ def main(arguments: Sequence[str]) -> int:
     """Exit code 1 if a property failed: the counts are then those of calls that stopped early."""
     parser = parsing.parser("reached", COMMANDS["reached"])
     selection_options.add(parser.add_argument, ("operator", "backend", "device", "dtype"))
+    parser.add_argument(
+        "--property", action="append", default=[], metavar="NAME", help="make the calls of this property (repeatable)"
+    )
     parsing.add_output(parser, "where the record goes", Path("reports/reached.json"))
     given = parser.parse_args(arguments)
     _refuse_other_files(given.output)
     console, records = tables.console(sys.stdout), []
-    for place, sources, failed in gcov.measured(selection_options.read(given)):
+    for place, sources, failed in gcov.measured(selection_options.read(given), given.property):
         records.append(gcov.record(place, sources, failed))
         _print(console, records[-1])
     write_atomically(given.output, strict_json.written({"implementations": records}))

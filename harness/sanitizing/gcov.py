@@ -20,8 +20,9 @@ from typing import Any
 
 from backends.base import CUDA, CompiledOperator
 from harness.building import build
-from harness.building.cache import cache_root
-from harness.errors import Broken, Unavailable, UsageError
+from harness.building.cache import cache_root, expected_root
+from harness.errors import Broken, Unavailable, UnknownName, UsageError
+from harness.judging import stored
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties import all_properties
@@ -66,11 +67,16 @@ def flags(folder: Path) -> tuple[str, ...]:
     return ("--coverage", "-O0", "-fprofile-update=atomic", "-dumpdir", f"{folder}/")
 
 
-def measured(selection: Selection) -> Iterator[tuple[Slot, list[Source], list[str]]]:
+def measured(selection: Selection, properties: Sequence[str] = ()) -> Iterator[tuple[Slot, list[Source], list[str]]]:
     """For each backend and device: what its calls did in its sources, and the properties that failed.
 
-    The dtypes of the selection are judged together. Raises Unavailable, Broken, UsageError.
+    The dtypes of the selection are judged together, by these properties or by all. Raises Unavailable, Broken,
+    UsageError, UnknownName.
     """
+    known = {name: each for name, each in all_properties().items() if name not in LEFT_OUT}
+    for name in properties:
+        if name not in known:
+            raise UnknownName("property", name, known)
     if shutil.which(_gcov()) is None:
         raise Unavailable(f"{_gcov()} is not on PATH; it comes with gcc")
     places: dict[tuple[str, str, str], list[Slot]] = {}
@@ -84,7 +90,7 @@ def measured(selection: Selection) -> Iterator[tuple[Slot, list[Source], list[st
         source = some[0].compiled()
         assert source is not None
         folder = _folder(source, some[0].device)
-        failed = _called(some, folder)
+        failed = _called(some, folder, properties or tuple(known))
         yield some[0], read(folder, _own_folders(source)), failed
 
 
@@ -103,10 +109,10 @@ def _folder(source: CompiledOperator, device: str) -> Path:
     return folder
 
 
-def _called(some: Sequence[Slot], folder: Path) -> list[str]:
+def _called(some: Sequence[Slot], folder: Path, properties: Sequence[str]) -> list[str]:
     """Judge the slots in a process of their own; the properties that failed. Raises Broken if it did not end well."""
-    dtypes = [str(slot.dtype).removeprefix("torch.") for slot in some]
-    place = [some[0].operator.name, some[0].backend, some[0].device, str(folder), *dtypes]
+    dtypes = ",".join(str(slot.dtype).removeprefix("torch.") for slot in some)
+    place = [some[0].operator.name, some[0].backend, some[0].device, str(folder), dtypes, *properties]
     command = [sys.executable, "-m", __name__, *place]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
@@ -161,17 +167,19 @@ def record(place: Slot, sources: Iterable[Source], failed: Sequence[str]) -> dic
 
 
 def _main() -> None:
-    operator, backend, device, folder, *dtypes = sys.argv[1:]
-    selection = Selection((operator,), (backend,), (device,), tuple(dtypes))
+    operator, backend, device, folder, dtypes, *properties = sys.argv[1:]
+    selection = Selection((operator,), (backend,), (device,), tuple(dtypes.split(",")))
     failed: dict[str, None] = {}
     for slot in slots(selection):
         source = slot.compiled()
         assert source is not None
         function = build.load(source, device, flags(Path(folder)))
         subject = Subject(slot.operator, backend, device, slot.dtype, function, files=slot.files())
-        for name, property in all_properties().items():
-            if name not in LEFT_OUT and slot.is_asked(property) and judge(subject, property).verdict == FAIL:
-                failed[name] = None
+        for name in properties:
+            property = all_properties()[name]
+            with stored.used(expected_root()):
+                if slot.is_asked(property) and judge(subject, property).verdict == FAIL:
+                    failed[name] = None
     print(json.dumps(list(failed)))
 
 
