@@ -163,6 +163,12 @@ def _sanitized() -> dict[str, str]:
 
 
 @nox.session
+def reached(session: nox.Session) -> None:
+    """Lines and branches of the C++ and emulated CUDA sources that no call reaches; `-- --backend aten-cpp`."""
+    run(session, "python", "-m", "harness", "reached", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """Ten minutes of hostile calls of the compiled backends; options: `-- --seconds 60`, `-- --sanitize` for ASan."""
     env = _sanitized() if "--sanitize" in session.posargs else None

@@ -127,6 +127,7 @@ def operators(paths: tuple[Path, ...] = ()) -> dict[str, Operator]:
             if operator.name in found:
                 raise UsageError(f"{module.__file__}: there is an operator {operator.name!r} already; rename it")
             found[operator.name] = operator
+            _origins.update((id(form), (form, module.__name__)) for form in operator.every_form())
     for path, module in zip(paths, external, strict=True):
         _outside[module.OPERATOR.name] = path.resolve()
     return found
@@ -134,6 +135,15 @@ def operators(paths: tuple[Path, ...] = ()) -> dict[str, Operator]:
 
 #: The files of contracts that were given by their path, by operator.
 _outside: dict[str, Path] = {}
+
+
+#: By the identity of each form of a contract: that form, and the module in which it was found.
+_origins: dict[int, tuple[Operator, str]] = {}
+
+
+def origin(operator: Operator) -> str | None:
+    """The name of the module in which this very contract was found; None for one that a program has made."""
+    return _origins[id(operator)][1] if id(operator) in _origins else None
 
 
 def contract_file(operator: str) -> Path | None:

@@ -79,7 +79,7 @@ def asking_backend(found: FoundBackend, operator: str, device: str, until: ExitS
 
     It is trusted, so it has this process's environment and its libraries. Raises RemoteError and RunnerFailure.
     """
-    process = started(f"backend {found.name}", _LIMITS, "off", os.environ)
+    process = started(f"backend {found.name}", _LIMITS, environment=os.environ)
     until.callback(process.stop)
     ask = _to(process)
     package = found.package

@@ -1,4 +1,4 @@
-"""Where builds, and what belongs to them, are kept. This module imports no torch."""
+"""Where builds, and expected results, are kept. This module imports no torch."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def cache_root() -> Path:
         if folder.lstat().st_uid != os.getuid():
             raise Unavailable(f"{folder} belongs to another user; set LLTM_CONFORMANCE_CACHE to a folder") from None
         return folder
+
+
+def expected_root() -> Path:
+    """The folder of the expected results that `harness.judging.stored` keeps. Raises as `cache_root` does."""
+    return cache_root() / "expected"

@@ -1,4 +1,4 @@
-"""Which statements of Python files ran in no call, from the branches that a `Watch` reports.
+"""Which statements of Python files ran in no call, from the branches that a `BranchWatch` reports.
 
 Only functions that some call entered count, and those of the same files that an entered one names. So neither what runs
 at import counts, nor the functions of other operators. Decorated functions that nothing entered are left out: a

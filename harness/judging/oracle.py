@@ -13,6 +13,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from harness.judging import stored
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
@@ -70,6 +71,15 @@ def forget() -> None:
 
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The expected results of a call that no scenario describes."""
+    names = [*(arg.name for arg in operator.inputs), *(f"cotangent of {arg.name}" for arg in operator.outputs)]
+    given = dict(zip(names, (*call.inputs, *call.cotangents), strict=False))
+    found = stored.results("expected", operator, dtype, given, lambda: _computed(operator, call, dtype))
+    outputs = {arg.name: found.envelopes[arg.name] for arg in operator.outputs if arg.name in found.envelopes}
+    gradients = {arg.name: found.envelopes[f"gradient of {arg.name}"] for arg in operator.inputs if arg.differentiable}
+    return Expected(outputs, gradients, frozenset(found.facts["evident"]), precise=found.facts["precise"])
+
+
+def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:
     exact_call = call.to_float64()
     eager = _eager(operator, call, exact_call)
     sizes = _sizes(operator, call)
@@ -90,12 +100,11 @@ def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
         honest=[precise.losing_less] if precise else [],
         inputs=complete.tensors,
     )
-    outputs = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
-    gradients = dict(zip((arg.name for arg in operator.inputs), found[len(outputs) :], strict=True))
-    gradients = {arg.name: gradients[arg.name] for arg in operator.inputs if arg.differentiable}
-    named = {**outputs, **{f"gradient of {name}": envelope for name, envelope in gradients.items()}}
-    evident = frozenset(name for name, envelope in named.items() if has_evidence(envelope))
-    return Expected(outputs, gradients, evident, precise=precise is not None)
+    named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
+    gradients = zip(operator.inputs, found[len(named) :], strict=True)
+    named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}
+    evident = sorted(name for name, envelope in named.items() if has_evidence(envelope))
+    return stored.Results(named, facts={"evident": evident, "precise": precise is not None})
 
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:

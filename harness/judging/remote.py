@@ -23,7 +23,7 @@ class RunnerFailure(HarnessError):
     """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
 
 
-class Watch(Protocol):
+class BranchWatch(Protocol):
     """Which branches of some Python files run: a `Watcher` of this process, or that of another one."""
 
     #: Whether a call has turned off the tracing, so that what ran is not known.
@@ -51,5 +51,5 @@ class Remote(Protocol):
     def same_addresses(self) -> AbstractContextManager[None]:
         """Within it, every call finds its arguments at the addresses of the call before."""
 
-    def watch(self, files: Sequence[str]) -> Watch:
+    def watch(self, files: Sequence[str]) -> BranchWatch:
         """The watch over these Python files in its process, whose word it is."""

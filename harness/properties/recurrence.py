@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure, NoEvidence, NotApplicable
+from harness.judging import stored
 from harness.judging.compare import compare, has_evidence
 from harness.judging.oracle import ByIdentity
 from harness.judging.property import Property
@@ -144,8 +145,17 @@ def _walk(
 def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measure:
     """The measure, from the reference only. All backends share it."""
     operator = key.operator
-    cpu = torch.device("cpu")
-    initial, driven = _inputs(operator, scenario, dtype, cpu)
+    initial, driven = _inputs(operator, scenario, dtype, torch.device("cpu"))
+    given = {**initial, **{f"{name} of each step": tensor for name, tensor in driven.items()}}
+    found = stored.results("recurrence", operator, dtype, given, lambda: _computed(operator, initial, driven, dtype))
+    exact = {name: found.tensors[name] for name, _ in operator.recurrent}
+    places = [(name, steps) for name in exact for steps in CHECKPOINTS]
+    return _Measure(exact, {(name, steps): found.envelopes[f"{name} {steps}"] for name, steps in places})
+
+
+def _computed(
+    operator: Operator, initial: dict[str, Tensor], driven: dict[str, Tensor], dtype: torch.dtype
+) -> stored.Results:
     wide = ({k: v.double() for k, v in initial.items()}, {k: v.double() for k, v in driven.items()})
     exact = _walk(operator, operator.forward, *wide)
     honest = [
@@ -154,11 +164,11 @@ def _measure(key: ByIdentity, scenario: Scenario, dtype: torch.dtype) -> _Measur
     ]
     runs = [*_rounded(operator, *wide, dtype), *honest]
     envelopes = {
-        (name, steps): _envelope(dtype, exact[name][steps - 1], [run[name][steps - 1] for run in runs])
+        f"{name} {steps}": _envelope(dtype, exact[name][steps - 1], [run[name][steps - 1] for run in runs])
         for name in exact
         for steps in CHECKPOINTS
     }
-    return _Measure(exact, envelopes)
+    return stored.Results(envelopes, exact)
 
 
 def _rounded(

@@ -19,10 +19,12 @@ import torch
 
 from backends.base import CUDA
 from harness import discovery
+from harness.building.cache import expected_root
 from harness.discovery import Candidate
 from harness.errors import HarnessError, Unavailable
 from harness.executing.runner import end_with_parent
 from harness.judging import judge as judging
+from harness.judging import stored
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
@@ -451,7 +453,15 @@ class Judge:
 
     def _judged(self, property: Property) -> Cell:
         isolation = self._request.config.stash.get(_ISOLATION, None)
-        return self._slot.judge(property) if isolation is None else isolation.judge(self._slot, property.name)
+        with stored.used(_store(self._request.config)):
+            return self._slot.judge(property) if isolation is None else isolation.judge(self._slot, property.name)
+
+
+def _store(config: pytest.Config) -> Path | None:
+    """The folder of expected results; None if a candidate runs where it can write to it."""
+    if not config.getoption("candidate"):
+        return expected_root()
+    return expected_root() if _ISOLATION in config.stash and sandbox.is_used(config.getoption("sandbox")) else None
 
 
 @pytest.fixture

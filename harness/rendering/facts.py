@@ -123,13 +123,13 @@ def _by_file(lines: Sequence[figures.Unreached]) -> Iterator[str]:
             many = len(numbers) > 1
             if numbers and always:
                 what = f"{len(numbers)} conditions" if many else "1 condition"
-                yield f"{what} of {file} {'were' if many else 'was'} true in every call: {_ranges(numbers)}"
+                yield f"{what} of {file} {'were' if many else 'was'} true in every call: {ranges(numbers)}"
             elif numbers:
                 what = f"{len(numbers)} lines" if many else "1 line"
-                yield f"{what} of {file} {'were' if many else 'was'} reached by no call: {_ranges(numbers)}"
+                yield f"{what} of {file} {'were' if many else 'was'} reached by no call: {ranges(numbers)}"
 
 
-def _ranges(numbers: Iterable[int]) -> str:
+def ranges(numbers: Iterable[int]) -> str:
     """`3-9, 12`."""
     ranges: list[list[int]] = []
     for number in sorted(numbers):

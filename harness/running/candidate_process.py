@@ -40,14 +40,17 @@ def started(
 ) -> RunnerProcess:
     """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure.
 
-    `environment` is by default that of a sandbox. With `sanitizers`, they are loaded and watch what it compiles.
+    With an `environment`, the source is trusted: it runs with these variables, and without a sandbox. With
+    `sanitizers`, they are loaded and watch what it compiles.
     """
     folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
     program = sandbox.program(folder)
     for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py")):
         shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
     run = [sys.executable, "-P", str(program / "main.py")]
-    command = sandbox.command(run if sanitizers is None else sanitizers.command(run), folder, choice)
+    command = run if sanitizers is None else sanitizers.command(run)
+    if environment is None:
+        command = sandbox.command(command, folder, choice)
     variables = sandbox.environment(folder) if environment is None else environment
     process = RunnerProcess(
         command,

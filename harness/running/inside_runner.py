@@ -13,6 +13,7 @@ import pickle
 import sys
 from dataclasses import asdict
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from safetensors.torch import save
 from harness.errors import HarnessError
 from harness.executing.runner import end_with_parent, messages
 from harness.judging import judge as judging
-from harness.judging import traced
+from harness.judging import stored, traced
 from harness.judging.property import Property
 from harness.judging.subject import one_line
 from harness.properties import all_properties
@@ -29,9 +30,12 @@ from harness.report.report import jsonable
 from harness.running.selection import Selection, Slot, slots
 
 
-def start(selection: Selection, extra: tuple[Property, ...], trace: int) -> str:
-    """What `begin` needs, as text. The judge writes it, so that the process may unpickle it."""
-    return base64.b64encode(pickle.dumps((selection, extra, trace))).decode()
+def start(selection: Selection, extra: tuple[Property, ...], trace: int, store: Path | None) -> str:
+    """What `begin` needs, as text. The judge writes it, so that the process may unpickle it.
+
+    `store` is the folder of expected results that the process may use, if it may use one.
+    """
+    return base64.b64encode(pickle.dumps((selection, extra, trace, store))).decode()
 
 
 class InsideRunner:
@@ -40,16 +44,18 @@ class InsideRunner:
     def __init__(self) -> None:
         self._slots: dict[str, Slot] = {}
         self._properties: dict[str, Property] = all_properties()
+        self._store: Path | None = None
 
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The reply to one request: `begin` with what `start` wrote, or a slot and a property to judge."""
         if "begin" in asked:
-            selection, extra, traced.FILE = pickle.loads(base64.b64decode(asked["begin"]))
+            selection, extra, traced.FILE, self._store = pickle.loads(base64.b64decode(asked["begin"]))
             self._properties |= {property.name: property for property in extra}
             judging.bind()
             self._slots = {slot.id: slot for slot in slots(selection)}
             return {}
-        cell = self._slots[asked["slot"]].judge(self._properties[asked["property"]])
+        with stored.used(self._store):
+            cell = self._slots[asked["slot"]].judge(self._properties[asked["property"]])
         return {"cell": jsonable(asdict(cell))}
 
 

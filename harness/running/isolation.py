@@ -17,6 +17,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
+from harness.building.cache import expected_root
 from harness.discovery import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
 from harness.judging.judge import judge
@@ -170,6 +171,7 @@ class Isolation:
             self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
         command = [sys.executable, "-P", "-m", inside_runner.__name__]
         environment = sandbox.environment(folder) if foreign else dict(os.environ)
+        store = expected_root() if not foreign and sandbox.is_used(self._choice) else None
         path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
         started = RunnerProcess(
             sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
@@ -181,7 +183,7 @@ class Isolation:
         )
         try:
             answer, _ = started.ask(
-                {"begin": inside_runner.start(selection, self._extra, self._trace.fileno())}, seconds=START
+                {"begin": inside_runner.start(selection, self._extra, self._trace.fileno(), store)}, seconds=START
             )
         except RunnerFailure as error:
             raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error

@@ -8,6 +8,8 @@ from writing elsewhere. `described()` says which of the two it is, and the repor
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import hashlib
 import os
 import shutil
@@ -17,7 +19,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from harness.building.cache import cache_root
+from harness.building.cache import cache_root, expected_root
 from harness.errors import UsageError
 from harness.running import drawn_seed
 
@@ -116,11 +118,19 @@ def is_used(choice: str = "auto") -> bool:
 
 
 def command(arguments: list[str], folder: Path, choice: str = "auto", writable: Sequence[Path] = ()) -> list[str]:
-    """The command line that runs `arguments` with `folder`, and `writable`, as the only places to write to."""
+    """The command line that runs `arguments` with `folder`, and `writable`, as the only places to write to.
+
+    Without bubblewrap nothing keeps the program from the expected results that are kept for later runs: this process
+    removes them when it ends.
+    """
     if not is_used(choice):
+        atexit.register(shutil.rmtree, expected_root(), ignore_errors=True)
         return arguments
     places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
-    hidden = ["--tmpfs", str(drawn_seed.folder().resolve())] if drawn_seed.folder().is_dir() else []
+    with contextlib.suppress(OSError):  # what this process makes there later is hidden then
+        expected_root().mkdir(parents=True, exist_ok=True)
+    secret = [folder.resolve() for folder in (drawn_seed.folder(), expected_root()) if folder.is_dir()]
+    hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
 
 

@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 import torch
 
+from harness.building.cache import expected_root
+from harness.judging import stored
 from harness.properties import all_properties, multiprocessing
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from tests.zoo import registry as zoo
 
 zoo.load()
+
+
+@pytest.fixture(autouse=True)
+def _with_the_store() -> Iterator[None]:
+    """What is expected of these calls is computed once for all processes, and for the conformance run."""
+    with stored.used(expected_root()):
+        yield
 
 
 @pytest.mark.parametrize("fault", zoo.FAULTS, ids=lambda fault: fault.id)
@@ -32,7 +41,7 @@ def _crossed() -> Iterator[Any]:
     for control in zoo.CONTROLS:
         number = zlib.crc32(control.id.encode())  # of the name, so that a new control does not move the others
         for k, dtype in enumerate(DTYPES):
-            marks = [pytest.mark.xdist_group(str(dtype))]  # one worker for a dtype: controls share its oracles
+            marks = [pytest.mark.xdist_group(str(dtype))]  # controls of a dtype share oracles
             marks += [pytest.mark.crossing] if k != number % len(DTYPES) else []
             yield pytest.param(control, dtype, marks=marks, id=f"{control.id}-{dtype}")
 

@@ -1,0 +1,217 @@
+"""Expected results on disk. They depend on the contract and on the call alone, so they are computed once for a user.
+
+A run that calls no foreign code, or calls it in a sandbox that hides the store, uses it. The store has a folder for
+each suite: for all files of `spec` and of the judging packages, torch, and the vector instructions of the CPU; for a
+contract from outside, also for all files that were imported from outside. An entry belongs to the question, the dtype,
+and the bytes and strides of every tensor of the call.
+
+An entry is a digest, then safetensors: reading one executes nothing, and a damaged one is computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import distributions
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+import spec
+from harness import discovery
+from harness.report.atomic_write import write_bytes_atomically
+from spec.contract import Operator
+from spec.envelope import Block, Envelope
+
+#: Bytes of the largest entry.
+LARGEST = 2**26
+#: Folders of suites that are kept, the latest, and the seconds after which an unused one is removed.
+FOLDERS, KEPT_SECONDS = 3, 14 * 86400
+_DIGEST = hashlib.blake2b().digest_size
+#: A mask that holds everywhere or nowhere takes no room.
+_MASKS = ("usable", "undecided")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Envelopes by name, other tensors by name, and plain facts."""
+
+    envelopes: dict[str, Envelope]
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+#: The store's folder while it is used.
+_FOLDER: ContextVar[Path | None] = ContextVar("folder", default=None)
+
+
+@contextmanager
+def used(folder: Path | None) -> Iterator[None]:
+    """Use the store in that folder within; None: use none."""
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def results(
+    question: str,
+    operator: Operator,
+    dtype: torch.dtype,
+    given: Mapping[str, Tensor | None],
+    compute: Callable[[], Results],
+) -> Results:
+    """What `compute` returns for an operator and the tensors `given`; from the store if it is used and has it."""
+    root = _FOLDER.get()
+    own = None if root is None else _suite_of(operator)
+    if root is None or own is None:
+        return compute()
+    path = root / own / f"{_key(question, operator, dtype, given)}.expected"
+    found = _read(path, dtype)
+    if found is None:
+        found = compute()
+        _write(path, found)
+    return found
+
+
+def _key(question: str, operator: Operator, dtype: torch.dtype, given: Mapping[str, Tensor | None]) -> str:
+    there = {name: tensor.detach().cpu() for name, tensor in given.items() if tensor is not None}
+    about = [question, operator.title, str(dtype), *((name, tensor.stride()) for name, tensor in there.items())]
+    values = {name: _copy(tensor) for name, tensor in there.items()}
+    return hashlib.blake2b(repr(about).encode() + save(values), digest_size=16).hexdigest()
+
+
+# Whose results they are
+
+
+def _suite_of(operator: Operator) -> str | None:
+    """The name of the folder for this contract; None if it is not known what its results depend on."""
+    origin = discovery.origin(operator)
+    if origin is None:  # made, or changed, by a program
+        return None
+    return _suite() if origin.startswith("spec.") else f"{_suite()}-{_outside()}"
+
+
+@cache
+def _suite() -> str:
+    parts = (torch.__version__, platform.machine(), torch.backends.cpu.get_cpu_capability(), *sys.version_info[:2])
+    digest = hashlib.blake2b(" ".join(map(str, parts)).encode(), digest_size=8)
+    roots = Path(str(spec.__file__)).parent, Path(__file__).parents[1]
+    for file in sorted([*roots[0].rglob("*.py"), *roots[1].glob("judging/*.py"), *roots[1].glob("properties/*.py")]):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _outside() -> str:
+    """A digest of all that a contract from outside may depend on: the files imported from outside, and packages."""
+    digest = hashlib.blake2b(_packages().encode(), digest_size=8)
+    for name, file in sorted(_files_from_outside()):
+        digest.update(name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _packages() -> str:
+    return " ".join(sorted(f"{each.name}=={each.version}" for each in distributions()))
+
+
+def _files_from_outside() -> Iterator[tuple[str, Path]]:
+    """Modules that come neither from an installed package nor from the suite, which have versions or digests."""
+    installed = tuple({str(Path(path)) for path in sysconfig.get_paths().values()})
+    own = {name.partition(".")[0] for name in ("spec", "backends", "harness", "modules", "tools", "tests")}
+    for name, module in list(sys.modules.items()):
+        file = _file_of(module)
+        if file is not None and name.partition(".")[0] not in own and not str(file).startswith(installed):
+            yield name, file
+
+
+def _file_of(module: ModuleType | None) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if isinstance(file, str) and Path(file).is_file() else None
+
+
+# Files
+
+
+def _read(path: Path, dtype: torch.dtype) -> Results | None:
+    """The entry; None if there is none or it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, body = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.blake2b(body).digest() != digest:
+        return None
+    tensors = load(body)
+    about = json.loads(bytes(tensors.pop("about").tolist()))
+    envelopes = {name: _envelope(name, found, tensors, dtype) for name, found in about["envelopes"].items()}
+    return Results(envelopes, tensors, about["facts"])
+
+
+def _envelope(name: str, about: dict[str, Any], tensors: dict[str, Tensor], dtype: torch.dtype) -> Envelope:
+    """An envelope of an entry; takes its tensors out of `tensors`."""
+    exact = tensors.pop(f"{name} exact")
+    sigma = tensors.pop(f"{name} sigma")
+    usable, undecided = (
+        torch.full(exact.shape, about["masks"][mask]) if mask in about["masks"] else tensors.pop(f"{name} {mask}")
+        for mask in _MASKS
+    )
+    blocks = tuple(Block(**block) for block in about["blocks"])
+    return Envelope(dtype, exact, usable, sigma, **about["statistics"], undecided=undecided, blocks=blocks)
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """The values in memory of their own, one after the other, as safetensors wants them."""
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _write(path: Path, found: Results) -> None:
+    tensors = {name: _copy(tensor) for name, tensor in found.tensors.items()}
+    about: dict[str, Any] = {"facts": found.facts, "envelopes": {}}
+    for name, envelope in found.envelopes.items():
+        tensors |= {f"{name} {part}": _copy(getattr(envelope, part)) for part in ("exact", "sigma")}
+        masks = {}
+        for mask in _MASKS:
+            value = getattr(envelope, mask)
+            if bool(value.all()) or not bool(value.any()):
+                masks[mask] = bool(value.all())
+            else:
+                tensors[f"{name} {mask}"] = _copy(value)
+        about["envelopes"][name] = {
+            "masks": masks,
+            "statistics": {part: getattr(envelope, part) for part in ("largest", "rms", "gain")},
+            "blocks": [asdict(block) for block in envelope.blocks],
+        }
+    if sum(tensor.nbytes for tensor in tensors.values()) > LARGEST:
+        return
+    tensors["about"] = torch.frombuffer(bytearray(json.dumps(about).encode()), dtype=torch.uint8)
+    body = save(tensors)
+    if not path.parent.exists():
+        _remove_old(path.parents[1])
+    try:
+        write_bytes_atomically(path, hashlib.blake2b(body).digest() + body)
+    except OSError:  # a full or read-only disk: the result is there, and is computed again the next time
+        return
+
+
+def _remove_old(root: Path) -> None:
+    """Remove the folders of suites that are not used any more."""
+    folders = sorted((folder for folder in root.glob("*")), key=lambda folder: -folder.stat().st_mtime)
+    for place, folder in enumerate(folders):
+        if place >= FOLDERS - 1 or time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
