@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
 from types import ModuleType
@@ -120,9 +120,15 @@ def _suite() -> str:
 def _outside() -> str:
     """A digest of all that a contract from outside may depend on: the files imported from outside, and packages."""
     digest = hashlib.blake2b(_packages().encode(), digest_size=8)
-    for name, file in sorted(_files_from_outside()):
+    for name, file in _outside_among(tuple(sys.modules)):
         digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _outside_among(_: tuple[str, ...]) -> list[tuple[str, Path]]:
+    """The files from outside. Kept while the same modules are imported: to look at all takes longer than an oracle."""
+    return sorted(_files_from_outside())
 
 
 @cache
