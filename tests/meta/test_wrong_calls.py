@@ -43,7 +43,7 @@ def test_values_that_differ_between_two_calls_alike_show_no_read() -> None:
 
 
 def test_results_of_a_call_with_a_tensor_without_values_are_not_compared() -> None:
-    """F.linear on the CPU accepts a weight on the meta device without grad, and returns uninitialised memory."""
+    """F.linear on the CPU accepts a weight on the meta device, and returns uninitialised memory: docs/findings.md."""
     calls = count()
 
     def function(input: Tensor, weights: Tensor, *rest: Tensor) -> Any:
