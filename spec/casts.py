@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from spec.rounding import wide
+from spec.rounding import narrowed, wide
 
 #: The attribute of a wide tensor.
 _MARK = "_is_wide"
@@ -106,7 +106,7 @@ def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """A tensor in the dtype of the call (float64), rounded to it once, or a wide one (float32)."""
     if dtype == torch.float32:
         return tensor if is_wide(tensor) else _marked(tensor.double().clone())
-    return tensor.double() if tensor.dtype == torch.float64 and not is_wide(tensor) else tensor.double() * 1
+    return tensor.double() if tensor.dtype == torch.float64 and not is_wide(tensor) else narrowed(tensor)
 
 
 def _written(func: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:

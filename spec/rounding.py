@@ -232,6 +232,8 @@ class _Region(threading.local):
     beside: Tensor | None = None
     #: Whether the result of the next operation is the tensor of the `apart` block.
     awaited = False
+    #: Whether the next operation rounds a tensor of a `wide` block to the dtype: see `narrowed`.
+    narrows = False
 
 
 _region = _Region()
@@ -301,6 +303,19 @@ def apart(tensor: Tensor) -> Iterator[None]:
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """The tensor as `dtype` stores it. It is rounded once, also under `Rounding`; call it outside of `wide` there."""
     return (tensor * 1).to(dtype)
+
+
+def narrowed(tensor: Tensor) -> Tensor:
+    """A tensor of a `wide` block, in float64 and rounded once to the dtype.
+
+    An implementation may save what it returns, in the dtype, where the reference saves the wide tensor. So under
+    `Rounding`, what an `any_order` block computes of the wide tensor is computed of this one in half of the runs.
+    """
+    _region.narrows = True
+    try:
+        return tensor.double() * 1
+    finally:
+        _region.narrows = False
 
 
 @dataclass(frozen=True)
@@ -381,6 +396,9 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._noise = Noise(seed, runs)
         #: The runs in which a sum that may overflow does.
         self._overflowing = [run for run in range(runs) if (seed + run) & 4]
+        #: The runs that save narrow results, and by its address each wide tensor with its narrow one.
+        self._saving = torch.tensor([bool((seed + run) & 8) for run in range(runs)])
+        self._narrowed: dict[int, tuple[Tensor, Tensor]] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -393,9 +411,15 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made_of = None if func in MOVES else steps(func)
         if made_of is not None:
             return self._composed(made_of, args, kwargs or {})
+        if _region.any_order and self._narrowed:
+            args = tree_map_only(Tensor, self._saved, args)
         result = func(*args, **(kwargs or {}))
         if _region.awaited:
             _region.beside = result
+        if _region.narrows and _is_real(result):
+            own = self._rounded(func, result, args, kwargs or {})
+            self._narrowed[args[0].data_ptr()] = args[0], own
+            return own
         if func in MOVES or (func is _aten._to_copy.default and result.dtype == torch.float64):
             return result
         if isinstance(result, tuple | list):
@@ -439,6 +463,18 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)
         return own
+
+    def _saved(self, tensor: Tensor) -> Tensor:
+        """What backward finds in place of a tensor that forward has computed: the narrow one in some runs."""
+        wide, narrow = self._narrowed.get(tensor.data_ptr(), (None, None))
+        if wide is None or narrow is None or tensor.shape != wide.shape or tensor.stride() != wide.stride():
+            return tensor
+        if self._runs == 1:
+            return narrow if bool(self._saving) else tensor
+        if tensor.shape[0] % self._runs:
+            raise UnlikeOneRun
+        saving = self._saving.repeat_interleave(tensor.shape[0] // self._runs)
+        return torch.where(saving.view(-1, *[1] * (tensor.dim() - 1)), narrow, tensor)
 
     def _overflow(self, own: Tensor, overflows: Tensor | None) -> None:
         """Make infinite what is beyond the range, and in some runs what may overflow."""

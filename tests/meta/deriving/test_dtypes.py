@@ -18,7 +18,8 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from spec.contract import DTYPES, Draw
 from spec.derived import Reference
-from spec.rounding import UNIT_ROUNDOFF, Rounding
+from spec.rounding import UNIT_ROUNDOFF, Rounding, any_order, narrowed, wide
+from spec.runs import rounded_runs
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 #: The dtypes of a reference that computes in float32.
@@ -220,3 +221,41 @@ def test_a_reference_that_judges_in_no_dtype_is_refused() -> None:
 def test_another_dtype_inside_is_refused() -> None:
     with pytest.raises(UsageError, match="computes in bfloat16 whatever the dtype of its arguments is, but should"):
         derive_from(_in_bfloat16, (torch.randn(6, 8),))
+
+
+class _SavesItsResult(torch.autograd.Function):
+    """Softmax whose backward takes the result as it was saved, in fewer digits."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, digits: torch.dtype) -> Tensor:
+        y = F.softmax(x, -1)
+        ctx.save_for_backward(y.to(digits))
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
+        (y,) = (saved.to(cotangent.dtype) for saved in ctx.saved_tensors)
+        return y * (cotangent - (y.float() * cotangent.float()).sum(-1, keepdim=True)).to(cotangent.dtype), None
+
+
+@pytest.mark.parametrize(("digits", "verdict"), [(torch.bfloat16, PASS), (torch.float8_e4m3fn, FAIL)])
+def test_a_result_may_be_saved_in_the_dtype_and_in_no_fewer_digits(digits: torch.dtype, verdict: str) -> None:
+    contract = derive_from(softmax, (torch.randn(4, 64, generator=torch.Generator().manual_seed(1)),)).operator
+    subject = Subject(contract, "it", "cpu", torch.bfloat16, lambda x: _SavesItsResult.apply(x, digits))
+    found = judge(subject, all_properties()["combinations"])
+    assert found.verdict == verdict, found.reason
+
+
+def test_half_of_the_runs_go_on_with_what_was_saved_in_the_dtype() -> None:
+    def evaluate(x: Tensor) -> tuple[Tensor, ...]:
+        with wide():
+            result = x * 1.1
+        narrow = narrowed(result)
+        with any_order(), wide():
+            return narrow, result * 3.0
+
+    x = Draw(0).normal((6, 8)).bfloat16().double()
+    for given in ((x,), ()):  # runs at once, and one by one
+        runs = rounded_runs(lambda *inputs: evaluate(*(inputs or (x,))), given, torch.bfloat16, 0)
+        saving = [bool(torch.allclose(after, 3 * narrow, rtol=1e-5)) for narrow, after in runs]
+        assert saving == [bool(number & 8) for number in range(len(runs))]
