@@ -122,7 +122,8 @@ class Peer:
 class Backend:
     """One way of implementing operators. Its public name is its folder's, with `-` for `_`.
 
-    `absent` names the operators that it lacks on purpose, each with the reason: all their cells are `declared`.
+    `absent` names operators that a reader expects of it and that it lacks, each with the reason: all their cells are
+    `declared`. An operator for which it has neither a file nor a reason has no cells.
     `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
     `not-run` in a run that names no backend. `beside` has, for an operator, the function that is timed beside it.
     """

@@ -49,10 +49,17 @@ class FoundBackend:
             if path.is_file() and path.suffix != ".pyc"
         ]
 
+    def speaks_of(self, operator: str) -> bool:
+        """Whether the backend has a file for that operator, or says why it has none."""
+        return operator in self.backend.absent or self._file(operator)
+
+    def _file(self, operator: str) -> bool:
+        return importlib.util.find_spec(f"{self.package.__name__}.{operator}") is not None
+
     def implementation(self, operator: str) -> Implementation | None:
         """The backend's implementation of that operator; None if it has no such file. Raises Broken."""
         name = f"{self.package.__name__}.{operator}"
-        if importlib.util.find_spec(name) is None:
+        if not self._file(operator):
             return None
         if operator in self.backend.absent:
             raise Broken(

@@ -212,8 +212,11 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         declared = [declaration.property for declaration in backend.backend.declared]
         _known(f"property in a declaration of {name}", declared, all_properties())
     _known("backend", selection.backends, backends)
+    both_named = bool(selection.operators and selection.backends)
     for operator in (operators[name] for name in selection.operators or operators):
         for name in selection.backends or backends:
+            if not both_named and not backends[name].speaks_of(operator.name):
+                continue  # a backend has the operators that it has a file for; the others are no gap
             for device in selection.devices or _sensible_devices(backends[name]):
                 if device not in backends[name].backend.devices and selection.devices:
                     continue  # a backend that never runs on this device, such as cuda-emulated, gets no slot
