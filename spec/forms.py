@@ -1,0 +1,60 @@
+"""An operator with optional tensors and attributes, written once by name, as its forms: contracts of a few tensors each.
+
+The formulas take every tensor and attribute by its name. A form says which tensors are passed, and which attributes have
+another value than the default. It calls an implementation as a user does: tensors in the order of the signature, None
+for those between that are left away, attributes by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from spec.contract import Operator, TensorArg
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """What an operator computes. `signature` has its tensors in order.
+
+    `forward(**named)` returns the outputs; `vjp(cotangents, **named)` the gradients by name, perhaps more than are asked;
+    `intermediates(**named)` the steps.
+    """
+
+    name: str
+    signature: tuple[str, ...]
+    forward: Callable[..., tuple[Tensor, ...]]
+    vjp: Callable[..., Mapping[str, Tensor]]
+    intermediates: Callable[..., dict[str, Tensor]]
+
+    def in_form(
+        self, form: str, inputs: Sequence[TensorArg], attributes: Mapping[str, Any] | None = None, **rest: Any
+    ) -> Operator:
+        """The contract of the form with these tensors and attributes; `rest` are further fields of `Operator`."""
+        names, given = [arg.name for arg in inputs], dict(attributes or {})
+        last = max(self.signature.index(name) for name in names)
+
+        def named(tensors: Sequence[Tensor]) -> dict[str, Any]:
+            return {**dict(zip(names, tensors, strict=True)), **given}
+
+        def vjp(tensors: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            found = self.vjp(cotangents, **named(tensors))
+            return tuple(found[name] for name in names)
+
+        def call(function: Callable[..., Any], *tensors: Tensor) -> Any:
+            passed = named(tensors)
+            return function(*(passed.get(name) for name in self.signature[: last + 1]), **given)
+
+        return Operator(
+            name=self.name,
+            form=form,
+            inputs=tuple(inputs),
+            forward=lambda *tensors: self.forward(**named(tensors)),
+            vjp=vjp,
+            intermediates=lambda *tensors: self.intermediates(**named(tensors)),
+            call=call,
+            **rest,
+        )
