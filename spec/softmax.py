@@ -8,12 +8,12 @@ For a row x of N elements, with sums and the largest element over it:
 
 It may also be computed as exp(shifted - log(sum(exponentials))), which is equal.
 
-The vector-Jacobian product, from the output y. Let g be its cotangent. With dy_i/dx_j = y_i ([i = j] - y_j):
+The vector-Jacobian product, from the output y. Let g be its cotangent; dy_i/dx_j = y_i ([i = j] - y_j):
 
     d_input = y (g - sum(g y))
 
-Precision. For float16 and bfloat16, all of this is computed in float32, and rounded once; y may be the rounded output in
-the gradient. A row that holds +inf or NaN is NaN; -inf is an element of weight 0.
+Precision. For float16 and bfloat16, all of this is computed in float32, and rounded once; y may be the rounded output
+in the gradient. A row that holds +inf or NaN is NaN; -inf is an element of weight 0.
 
 Source: J. S. Bridle (1990); `torch.softmax`. The derivation is ours; `tests/spec` checks it.
 """
@@ -55,7 +55,7 @@ def forward(input: Tensor) -> tuple[Tensor]:
     """(output,), of the shape of the input."""
     shifted, exponentials, total = intermediates(input).values()
     with wide():
-        output = either(lambda: exponentials / total, lambda: (shifted - total.log()).exp())
+        output = either(lambda: exponentials / total, lambda: torch.exp(shifted - total.log()))
     return (stored(output, input.dtype),)
 
 

@@ -44,3 +44,9 @@ def check_rms_norm_arguments(input: Tensor, weight: Tensor | None, residual: Ten
         check_weight("rms_norm", "weight", weight, "input", input)
     if residual is not None:
         check_like("rms_norm", "residual", residual, "input", input)
+
+
+def check_gated_arguments(operator: str, gate: Tensor, up: Tensor) -> None:
+    """Raise TypeError or ValueError unless up has the shape of gate; both may have any rank."""
+    check_kind(f"{operator}: gate", gate, "any", "gate", gate)
+    check_like(operator, "up", up, "gate", gate)
