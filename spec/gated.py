@@ -49,9 +49,7 @@ def _near_zero(drawn: Drawn, draw: Draw, dtype: torch.dtype) -> None:
     drawn["gate"] = draw.choice(tuple(drawn["gate"].shape), (-0.0, 0.0, eps / 8, -eps / 8, 1e-3, -1e-3))
 
 
-def contract(
-    law: Formulas, turning: float, models: tuple[Case, ...], saved: tuple[str, ...]
-) -> Operator:
+def contract(law: Formulas, turning: float, models: tuple[Case, ...], saved: tuple[str, ...]) -> Operator:
     """The contract, with a form for each rank. The slope of the activation is 0 at `turning`.
 
     There is no rule for autocast, as PyTorch has none for activations and products of elements.

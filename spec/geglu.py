@@ -10,8 +10,8 @@ The vector-Jacobian product. Let g be the cotangent of output; dt/dgate = (1 - t
     d_gate = g up ((1 + t) / 2 + gate (1 - t^2) k (1 + 3 c gate^2) / 2)
     d_up   = g activated
 
-Precision. For float16 and bfloat16, activated and the slope are computed in float32. activated and g up may be rounded to the
-dtype; d_gate is rounded once, after its last product.
+Precision. For float16 and bfloat16, activated and the slope are computed in float32. activated and g up may be rounded
+to the dtype; d_gate is rounded once, after its last product.
 
 Source: N. Shazeer, "GLU Variants Improve Transformer" (2020); D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units"
 (2016) for the approximation. The derivation is ours; `tests/spec` checks it.

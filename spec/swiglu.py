@@ -10,8 +10,8 @@ The vector-Jacobian product. Let g be the cotangent of output; ds/dgate = s (1 -
     d_gate = g up (s + gate s (1 - s)) = g up s (1 + gate (1 - s))
     d_up   = g activated
 
-Precision. For float16 and bfloat16, activated and the slope are computed in float32. activated and g up may be rounded to the
-dtype; d_gate is rounded once, after its last product.
+Precision. For float16 and bfloat16, activated and the slope are computed in float32. activated and g up may be rounded
+to the dtype; d_gate is rounded once, after its last product.
 
 Source: N. Shazeer, "GLU Variants Improve Transformer" (2020). The derivation is ours; `tests/spec` checks it.
 """

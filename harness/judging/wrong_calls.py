@@ -45,6 +45,7 @@ class WrongCall:
 
 def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) -> Iterator[WrongCall]:
     """Every way to make one argument of a right call wrong. All `sizes` should be distinct and above 1."""
+    is_among_others = sum(arg.is_floating for arg in operator.inputs) > 1
     for position, (arg, tensor) in enumerate(zip(operator.inputs, inputs, strict=True)):
 
         def call(what: str, value: Any, kind: str, position: int = position, name: str = arg.name) -> WrongCall:
@@ -68,9 +69,9 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             words = "transposed" if tensor.dim() == 2 else "with its first two dimensions exchanged"
             yield call(words, tensor.transpose(0, 1).contiguous(), "shape")
         other = torch.float64 if tensor.dtype != torch.float64 else torch.float32
-        if len(operator.inputs) > 1:  # a lone tensor may have any floating dtype, and be on any device
-            if arg.is_floating:
-                yield call(f"of dtype {other}", tensor.to(other), "dtype")
+        if arg.is_floating and is_among_others:  # a lone tensor of real numbers may have any floating dtype
+            yield call(f"of dtype {other}", tensor.to(other), "dtype")
+        if len(operator.inputs) > 1:  # a lone tensor may be on any device
             yield call("on the meta device", tensor.to("meta"), "device")
             if tensor.device.type == "cuda":
                 yield call("on the CPU", tensor.cpu(), "device")

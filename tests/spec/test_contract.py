@@ -114,9 +114,9 @@ def tensors_of(operator: Operator, case: Case, family: Family, dtype: torch.dtyp
 def test_a_family_makes_finite_inputs_of_the_declared_shapes(operator: Operator, case: Case, family: Family) -> None:
     for dtype in DTYPES:
         for arg, tensor in zip(operator.inputs, tensors_of(operator, case, family, dtype), strict=True):
-            assert tensor.dtype == torch.float64
+            assert tensor.dtype == (torch.float64 if arg.is_floating else torch.int64)
             assert tensor.shape == arg.shape_for(case.sizes)
-            assert bool(tensor.to(dtype).isfinite().all()), (arg.name, dtype)
+            assert bool(arg.cast(tensor, dtype).isfinite().all()), (arg.name, dtype)
 
 
 def test_the_benchmarked_cases_have_inputs_too(operator: Operator) -> None:
@@ -128,7 +128,7 @@ def test_the_benchmarked_cases_have_inputs_too(operator: Operator) -> None:
 
 def test_the_non_finite_family_keeps_to_its_rows(operator: Operator, small_case: Case) -> None:
     output = operator.outputs[0]
-    rows = output.shape[output.row_dim or 0]
+    rows = output.shape[output.row_dim or 0] if output.shape else operator.inputs[0].shape[0]
     for family in operator.families:
         if family.name == "non-finite":
             for arg, tensor in zip(operator.inputs, tensors_of(operator, small_case, family), strict=True):
@@ -157,11 +157,12 @@ def test_intermediates_are_the_steps_of_forward(operator: Operator, small_case: 
 
 
 def test_the_flops_are_those_that_torch_counts(operator: Operator, small_case: Case) -> None:
-    inputs = [t.requires_grad_() for t in tensors_of(operator, small_case, operator.family("normal"))]
+    made = zip(operator.inputs, tensors_of(operator, small_case, operator.family("normal")), strict=True)
+    inputs = [t.requires_grad_(arg.differentiable) for arg, t in made]
     with FlopCounterMode(display=False) as forward:
         outputs = operator.forward(*inputs)
     with FlopCounterMode(display=False) as backward:
-        torch.autograd.grad(outputs, inputs, [torch.ones_like(y) for y in outputs])
+        torch.autograd.grad(outputs, [t for t in inputs if t.requires_grad], [torch.ones_like(y) for y in outputs])
     itemsize = torch.float64.itemsize
     assert operator.cost(FORWARD, small_case.sizes, itemsize).flops == forward.get_total_flops()
     assert operator.cost(BACKWARD, small_case.sizes, itemsize).flops == backward.get_total_flops()
@@ -174,7 +175,8 @@ def test_the_bytes_are_those_of_what_goes_in_and_out(operator: Operator, small_c
     once = sum(t.numel() * t.itemsize for t in (*inputs, *outputs))
     forward, backward, both = (operator.cost(phase, small_case.sizes, torch.float64.itemsize) for phase in PHASES)
     assert forward.bytes == once
-    assert backward.bytes == once + sum(t.numel() * t.itemsize for t in gradients)
+    found = zip(operator.inputs, gradients, strict=True)
+    assert backward.bytes == once + sum(t.numel() * t.itemsize for arg, t in found if arg.differentiable)
     assert (both.bytes, both.flops) == (forward.bytes + backward.bytes, forward.flops + backward.flops)
 
 
