@@ -75,6 +75,10 @@ def _masked(rows: Tensor, _: Draw) -> None:
     rows[:, 1::2] = -30000.0
 
 
+def _confident(rows: Tensor, draw: Draw) -> None:
+    rows[:, -1:] += draw.choice((len(rows), 1), (5.0, 6.0, 8.0))
+
+
 def _one_hot(rows: Tensor, _: Draw) -> None:
     rows[:, -1:] += 25.0
 
@@ -93,6 +97,10 @@ def values(name: str) -> dict[str, tuple[str, Change]]:
     return {
         "shifted": ("1000 added to a row or subtracted: exp overflows, or all of it underflows", on(name, _shift)),
         "masked": ("every other element masked by -30000: exactly 0", on(name, _masked)),
+        "confident": (
+            "one element holds nine tenths or more: log p is small, and has all its digits",
+            on(name, _confident),
+        ),
         "one-hot": ("one element holds nearly all, so that the gradient cancels", on(name, _one_hot)),
         "wide-spread": ("elements over hundreds of powers of e", scaled(name, 40.0)),
         "ties": ("two values, so that the largest element is not unique", on(name, _ties)),
@@ -154,7 +162,12 @@ def of_rows(formulas: Formulas, invariant: Callable[[Tensor], Tensor], claim: st
 
     tokens = form("tokens", ("batch", "tokens", "features"), tokens_cases("features"))
     vector = form("vector", ("features",), vector_cases("features"))
-    return form("rows", ("batch", "features"), (*matrix_cases("features"), *MODELS), forms=(tokens, vector))
+    pairs_cases = (
+        case("small", {"batch": 3}, "two classes", "size", "small"),
+        case("wide", {"batch": 300}, "many rows of two classes", "size"),
+    )
+    pairs = form("pairs", ("batch", "2"), pairs_cases)
+    return form("rows", ("batch", "features"), (*matrix_cases("features"), *MODELS), forms=(tokens, vector, pairs))
 
 
 OPERATOR = of_rows(

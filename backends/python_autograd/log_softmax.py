@@ -19,7 +19,7 @@ def log_softmax(input: Tensor) -> Tensor:
     """The logarithm of the softmax of each row, the last dimension; of the shape of input."""
     check_rows("log_softmax", "input", input)
     x = input.to(torch.promote_types(input.dtype, torch.float32))
-    shifted = x - x.amax(-1, keepdim=True) if x.shape[-1] else x
+    shifted = x - x.amax(-1, keepdim=True).detach() if x.shape[-1] else x
     return (shifted - shifted.exp().sum(-1, keepdim=True).log()).to(input.dtype)
 
 

@@ -19,7 +19,7 @@ def softmax(input: Tensor) -> Tensor:
     """The softmax of each row, the last dimension; of the shape of input."""
     check_rows("softmax", "input", input)
     x = input.to(torch.promote_types(input.dtype, torch.float32))
-    exponentials = (x - x.amax(-1, keepdim=True) if x.shape[-1] else x).exp()
+    exponentials = (x - x.amax(-1, keepdim=True).detach() if x.shape[-1] else x).exp()
     return (exponentials / exponentials.sum(-1, keepdim=True)).to(input.dtype)
 
 

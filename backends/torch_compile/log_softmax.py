@@ -14,7 +14,7 @@ from spec.log_softmax import OPERATOR
 
 def _forward(input: Tensor) -> Tensor:
     x = input.to(torch.promote_types(input.dtype, torch.float32))
-    shifted = x - x.amax(-1, keepdim=True) if x.shape[-1] else x
+    shifted = x - x.amax(-1, keepdim=True).detach() if x.shape[-1] else x
     return (shifted - shifted.exp().sum(-1, keepdim=True).log()).to(input.dtype)
 
 

@@ -14,7 +14,7 @@ from spec.softmax import OPERATOR
 
 def _forward(input: Tensor) -> Tensor:
     x = input.to(torch.promote_types(input.dtype, torch.float32))
-    exponentials = (x - x.amax(-1, keepdim=True) if x.shape[-1] else x).exp()
+    exponentials = (x - x.amax(-1, keepdim=True).detach() if x.shape[-1] else x).exp()
     return (exponentials / exponentials.sum(-1, keepdim=True)).to(input.dtype)
 
 
