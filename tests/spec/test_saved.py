@@ -25,7 +25,8 @@ def _listed(operator: Operator, sizes: Sizes) -> int:
 
 def _kept_by_autograd(operator: Operator, sizes: Sizes) -> int:
     """Elements of the storages that autograd saves of the reference, besides those of inputs and outputs."""
-    inputs = [tensor.requires_grad_() for tensor in operator.ordinary(sizes, Draw(0)).values()]
+    made = operator.ordinary(sizes, Draw(0))
+    inputs = [made[arg.name].requires_grad_(arg.differentiable) for arg in operator.inputs]
     kept: dict[int, Tensor] = {}
 
     def pack(tensor: Tensor) -> Tensor:

@@ -24,7 +24,8 @@ def largest(tensor: Tensor) -> float:
 
 def by_autograd(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> dict[str, Tensor]:
     """The gradient of each differentiable input, by its name."""
-    leaves = {arg.name: t.clone().requires_grad_() for arg, t in zip(operator.inputs, inputs, strict=True)}
+    pairs = zip(operator.inputs, inputs, strict=True)
+    leaves = {arg.name: t.clone().requires_grad_(arg.differentiable) for arg, t in pairs}
     wanted = {arg.name: leaves[arg.name] for arg in operator.inputs if arg.differentiable}
     # An output of no steps, for example, depends on no input.
     pairs = zip(operator.forward(*leaves.values()), cotangents, strict=True)
@@ -43,7 +44,9 @@ def disagreements(operator: Operator, vjp: Vjp, case: Case, family: Family) -> d
     inputs = tuple(family.make(case.sizes, draw, torch.float64).values())
     cotangents = tuple(draw.normal(tuple(output.shape)) for output in operator.forward(*inputs))
     expected = by_autograd(operator, inputs, cotangents)
-    rounded = tuple(t * (1 + EPS * draw.choice(tuple(t.shape), (-1.0, 1.0))) for t in inputs)
+    rounded = tuple(
+        t * (1 + EPS * draw.choice(tuple(t.shape), (-1.0, 1.0))) if t.is_floating_point() else t for t in inputs
+    )
     nearby = by_autograd(operator, rounded, cotangents)
 
     units = {}
