@@ -1,8 +1,8 @@
-"""An operator with optional tensors and attributes, written once by name, as its forms: contracts of a few tensors each.
+"""An operator with optional tensors and attributes, written once by name, as its forms: contracts of a few tensors.
 
-The formulas take every tensor and attribute by its name. A form says which tensors are passed, and which attributes have
-another value than the default. It calls an implementation as a user does: tensors in the order of the signature, None
-for those between that are left away, attributes by name.
+The formulas take every tensor and attribute by its name. A form says which tensors are passed, and which attributes
+have another value than the default. It calls an implementation as a user does: tensors in the order of the signature,
+None for those between that are left away, attributes by name.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from spec.contract import Operator, TensorArg
 class Formulas:
     """What an operator computes. `signature` has its tensors in order.
 
-    `forward(**named)` returns the outputs; `vjp(cotangents, **named)` the gradients by name, perhaps more than are asked;
-    `intermediates(**named)` the steps.
+    `forward(**named)` returns the outputs; `vjp(cotangents, **named)` the gradients by name, perhaps more than are
+    asked; `intermediates(**named)` the steps.
     """
 
     name: str

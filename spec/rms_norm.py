@@ -17,8 +17,8 @@ d rstd/d total_i = -rstd^3 total_i / N, the chain rule gives:
     d_weight             = g xhat, summed over all rows
 
 Precision. For float16 and bfloat16, the mean square, rstd, xhat and the bracket are computed in float32; for the other
-dtypes, in the dtype itself. total, xhat and h may be rounded to the dtype. The last operations are rounded to it: xhat w,
-g xhat, the product with rstd, the sum with r, and the sums over rows.
+dtypes, in the dtype itself. total, xhat and h may be rounded to the dtype. The last operations are rounded to it:
+xhat w, g xhat, the product with rstd, the sum with r, and the sums over rows.
 
 Source: B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization" (2019). The derivation is ours.
 """
@@ -54,9 +54,7 @@ from spec.rowwise import (
 EPS = 1e-6
 
 
-def intermediates(
-    input: Tensor, weight: Tensor | None = None, residual: Tensor | None = None, eps: float = EPS
-) -> dict[str, Tensor]:
+def normalised(input: Tensor, residual: Tensor | None, eps: float) -> dict[str, Tensor]:
     """total, then rstd with the last dimension 1, then xhat."""
     total = input if residual is None else input + residual
     with wide(total) as (x,):
@@ -68,7 +66,7 @@ def forward(
     input: Tensor, weight: Tensor | None = None, residual: Tensor | None = None, eps: float = EPS
 ) -> tuple[Tensor, ...]:
     """(output,), or (output, total); each of the shape of the input."""
-    total, _, xhat = intermediates(input, weight, residual, eps).values()
+    total, _, xhat = normalised(input, residual, eps).values()
     output = stored(xhat, input.dtype)
     output = output if weight is None else output * weight
     return (output,) if residual is None else (output, total)
@@ -83,7 +81,7 @@ def vjp(
 ) -> Mapping[str, Tensor]:
     """Gradients by name, by the formulae of the module's docstring."""
     g, *of_total = cotangents
-    _, rstd, xhat = intermediates(input, weight, residual, eps).values()
+    _, rstd, xhat = normalised(input, residual, eps).values()
     with wide(g, g if weight is None else g * weight) as (wide_g, h):
         difference = h - xhat * (h * xhat).mean(-1, keepdim=True)
     d_total = (rstd * difference).to(input.dtype)
@@ -91,6 +89,11 @@ def vjp(
         d_total = d_total + r
     d_weight = over_rows(wide_g * stored(xhat, input.dtype)).to(input.dtype)
     return {"input": d_total, "residual": d_total, "weight": d_weight}
+
+
+def intermediates(input: Tensor, residual: Tensor | None = None, eps: float = EPS, **_: Tensor) -> dict[str, Tensor]:
+    """The steps of `forward` in order."""
+    return normalised(input, residual, eps)
 
 
 def _zero_rows(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:

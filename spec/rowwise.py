@@ -1,4 +1,4 @@
-"""What contracts of operators on rows share: the last dimension is a row, and all others, any number or none, count rows.
+"""What contracts of operators on rows share: the last dimension is a row, and all others, if any, count the rows.
 
 Their cases have the same reasons: tails of vectors, warps and blocks, empty batches, grids. Their value families are
 ordinary values with something changed.

@@ -18,7 +18,7 @@ def rms_norm(
     """The rows of input, or of input + residual, normalised: output, or (output, input + residual)."""
     check_rms_norm_arguments(input, weight, residual)
     total = input if residual is None else input + residual
-    output = F.rms_norm(total, total.shape[-1:], weight, eps)  # type: ignore[arg-type]
+    output = F.rms_norm(total, total.shape[-1:], weight, eps)
     return output if residual is None else (output, total)
 
 

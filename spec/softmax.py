@@ -1,0 +1,162 @@
+r"""Softmax of each row: softmax(input) -> output, over the last dimension, of a tensor of any rank.
+
+For a row x of N elements, with sums and the largest element over it:
+
+    shifted      = x - max(x)                    at most 0, so that no exponential overflows
+    exponentials = exp(shifted)
+    output       = exponentials / sum(exponentials)
+
+It may also be computed as exp(shifted - log(sum(exponentials))), which is equal.
+
+The vector-Jacobian product, from the output y. Let g be its cotangent. With dy_i/dx_j = y_i ([i = j] - y_j):
+
+    d_input = y (g - sum(g y))
+
+Precision. For float16 and bfloat16, all of this is computed in float32, and rounded once; y may be the rounded output in
+the gradient. A row that holds +inf or NaN is NaN; -inf is an element of weight 0.
+
+Source: J. S. Bridle (1990); `torch.softmax`. The derivation is ours; `tests/spec` checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from spec.contract import FLOAT32, Case, Draw, Invariant, Operator, Sizes, TensorArg
+from spec.forms import Formulas
+from spec.formulas import either
+from spec.rounding import stored, wide
+from spec.rowwise import (
+    Drawn,
+    as_rows,
+    case,
+    families,
+    matrix_cases,
+    non_finite,
+    scaled,
+    tokens_cases,
+    vector_cases,
+    without_dimensions,
+)
+
+
+def intermediates(input: Tensor) -> dict[str, Tensor]:
+    """shifted, exponentials, and their sum with the last dimension 1."""
+    with wide(input) as (x,):
+        shifted = x - x.amax(-1, keepdim=True) if x.shape[-1] else x
+        exponentials = shifted.exp()
+        return {"shifted": shifted, "exponentials": exponentials, "total": exponentials.sum(-1, keepdim=True)}
+
+
+def forward(input: Tensor) -> tuple[Tensor]:
+    """(output,), of the shape of the input."""
+    shifted, exponentials, total = intermediates(input).values()
+    with wide():
+        output = either(lambda: exponentials / total, lambda: (shifted - total.log()).exp())
+    return (stored(output, input.dtype),)
+
+
+def vjp(cotangents: tuple[Tensor, ...], input: Tensor) -> Mapping[str, Tensor]:
+    """The gradient by name, by the formula of the module's docstring."""
+    with wide(*forward(input), *cotangents) as (y, g):
+        d_input = y * (g - (g * y).sum(-1, keepdim=True))
+    return {"input": stored(d_input, input.dtype)}
+
+
+def _shift(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
+    rows = as_rows(drawn["input"])
+    rows += draw.choice((len(rows), 1), (1000.0, -1000.0))
+
+
+def _masked(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    as_rows(drawn["input"])[:, 1::2] = -30000.0
+
+
+def _one_hot(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    as_rows(drawn["input"])[:, -1:] += 25.0
+
+
+def _ties(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
+    drawn["input"] = draw.choice(tuple(drawn["input"].shape), (-1.0, 0.5))
+
+
+def _equal_rows(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    rows = as_rows(drawn["input"])
+    rows[:] = rows[:, :1]
+
+
+_VALUES = {
+    "shifted": ("1000 added to a row or subtracted: exp overflows, or all of it underflows", _shift),
+    "masked": ("every other element masked by -30000: exactly 0", _masked),
+    "one-hot": ("one element holds nearly all, so that the gradient cancels", _one_hot),
+    "wide-spread": ("elements over hundreds of powers of e", scaled("input", 40.0)),
+    "ties": ("two values, so that the largest element is not unique", _ties),
+    "equal-rows": ("all elements of a row equal: 1/N each", _equal_rows),
+    "non-finite": non_finite("input"),
+}
+
+
+MODELS = (
+    case("llama-3-8b", {"batch": 2, "features": 128256}, "Meta-Llama-3-8B/config.json: vocab_size", "size", "model"),
+    case(
+        "llama-3-8b-scores",
+        {"batch": 8, "features": 8192},
+        "Meta-Llama-3-8B/config.json: max_position_embeddings",
+        "size",
+        "model",
+    ),
+    case("large", {"batch": 8192, "features": 8192}, "all scores of one of its heads", "benchmark", "model"),
+)
+
+
+_SAVED = ("exponentials", "largest", "total")
+
+
+def of_rows(formulas: Formulas, invariant: Callable[[Tensor], Tensor], claim: str) -> Operator:
+    """The contract of an operator on one tensor whose rows are its last dimension, with three forms by its rank.
+
+    `invariant` gives the output where one element of a row is 0 and the others are -20000.
+    """
+
+    def dominant(sizes: Sizes, shape: tuple[str, ...]) -> Drawn:
+        input = torch.full(TensorArg("input", shape).shape_for(sizes), -20000.0, dtype=torch.float64)
+        input[..., :1] = 0.0
+        return {"input": input}
+
+    def form(name: str, shape: tuple[str, ...], cases: tuple[Case, ...], forms: tuple[Operator, ...] = ()) -> Operator:
+        inputs, elements = (TensorArg("input", shape, any_rank=True),), "*".join(shape)
+        return formulas.in_form(
+            name,
+            inputs,
+            outputs=(TensorArg("output", shape),),
+            forms=forms,
+            autocast=FLOAT32,
+            cases=cases,
+            families=families(inputs, _VALUES),
+            invariants=(
+                Invariant(
+                    "dominant",
+                    claim,
+                    lambda sizes, *_: dominant(sizes, shape),
+                    lambda input: {"output": invariant(input)},
+                    bitwise=True,
+                ),
+            ),
+            refusals=(without_dimensions("input"),),
+            elementwise=(f"2*{elements}", f"3*{elements}"),
+            saved=tuple(TensorArg(each, shape if each == "exponentials" else shape[:-1]) for each in _SAVED),
+        )
+
+    tokens = form("tokens", ("batch", "tokens", "features"), tokens_cases("features"))
+    vector = form("vector", ("features",), vector_cases("features"))
+    return form("rows", ("batch", "features"), (*matrix_cases("features"), *MODELS), forms=(tokens, vector))
+
+
+OPERATOR = of_rows(
+    Formulas("softmax", ("input",), forward, vjp, intermediates),
+    lambda input: (input == 0).double(),
+    "an element 20000 above all others has the weight 1, and they have 0",
+)
