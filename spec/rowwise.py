@@ -107,6 +107,15 @@ def non_finite(name: str) -> tuple[str, Change]:
     return "inf and NaN in three rows, which must stay in their rows", change
 
 
+def on(name: str, change: Callable[[Tensor, Draw], None]) -> Change:
+    """The rows of that input changed in place."""
+
+    def changed(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
+        change(as_rows(drawn[name]), draw)
+
+    return changed
+
+
 def scaled(name: str, factor: float) -> Change:
     """That input multiplied by a number."""
 

@@ -8,12 +8,12 @@ For a row x of N elements, with sums and the largest element over it:
 
 It may also be computed as exp(shifted - log(sum(exponentials))), which is equal.
 
-The vector-Jacobian product, from the output y. Let g be its cotangent. With dy_i/dx_j = y_i ([i = j] - y_j):
+The vector-Jacobian product, from the output y. Let g be its cotangent; dy_i/dx_j = y_i ([i = j] - y_j):
 
     d_input = y (g - sum(g y))
 
-Precision. For float16 and bfloat16, all of this is computed in float32, and rounded once; y may be the rounded output in
-the gradient. A row that holds +inf or NaN is NaN; -inf is an element of weight 0.
+Precision. For float16 and bfloat16, all of this is computed in float32, and rounded once; y may be the rounded output
+in the gradient. A row that holds +inf or NaN is NaN; -inf is an element of weight 0.
 
 Source: J. S. Bridle (1990); `torch.softmax`. The derivation is ours; `tests/spec` checks it.
 """
@@ -30,12 +30,13 @@ from spec.forms import Formulas
 from spec.formulas import either
 from spec.rounding import stored, wide
 from spec.rowwise import (
+    Change,
     Drawn,
-    as_rows,
     case,
     families,
     matrix_cases,
     non_finite,
+    on,
     scaled,
     tokens_cases,
     vector_cases,
@@ -55,7 +56,7 @@ def forward(input: Tensor) -> tuple[Tensor]:
     """(output,), of the shape of the input."""
     shifted, exponentials, total = intermediates(input).values()
     with wide():
-        output = either(lambda: exponentials / total, lambda: (shifted - total.log()).exp())
+        output = either(lambda: exponentials / total, lambda: torch.exp(shifted - total.log()))
     return (stored(output, input.dtype),)
 
 
@@ -66,37 +67,38 @@ def vjp(cotangents: tuple[Tensor, ...], input: Tensor) -> Mapping[str, Tensor]:
     return {"input": stored(d_input, input.dtype)}
 
 
-def _shift(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
-    rows = as_rows(drawn["input"])
+def _shift(rows: Tensor, draw: Draw) -> None:
     rows += draw.choice((len(rows), 1), (1000.0, -1000.0))
 
 
-def _masked(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    as_rows(drawn["input"])[:, 1::2] = -30000.0
+def _masked(rows: Tensor, _: Draw) -> None:
+    rows[:, 1::2] = -30000.0
 
 
-def _one_hot(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    as_rows(drawn["input"])[:, -1:] += 25.0
+def _one_hot(rows: Tensor, _: Draw) -> None:
+    rows[:, -1:] += 25.0
 
 
-def _ties(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["input"] = draw.choice(tuple(drawn["input"].shape), (-1.0, 0.5))
+def _ties(rows: Tensor, draw: Draw) -> None:
+    rows[:] = draw.choice(tuple(rows.shape), (-1.0, 0.5))
 
 
-def _equal_rows(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    rows = as_rows(drawn["input"])
-    rows[:] = rows[:, :1]
+def equal(rows: Tensor, _: Draw) -> None:
+    """All elements of a row are its first one."""
+    rows[:] = rows[:, :1].clone()
 
 
-_VALUES = {
-    "shifted": ("1000 added to a row or subtracted: exp overflows, or all of it underflows", _shift),
-    "masked": ("every other element masked by -30000: exactly 0", _masked),
-    "one-hot": ("one element holds nearly all, so that the gradient cancels", _one_hot),
-    "wide-spread": ("elements over hundreds of powers of e", scaled("input", 40.0)),
-    "ties": ("two values, so that the largest element is not unique", _ties),
-    "equal-rows": ("all elements of a row equal: 1/N each", _equal_rows),
-    "non-finite": non_finite("input"),
-}
+def values(name: str) -> dict[str, tuple[str, Change]]:
+    """Changes of the rows of the input of that name, for value families."""
+    return {
+        "shifted": ("1000 added to a row or subtracted: exp overflows, or all of it underflows", on(name, _shift)),
+        "masked": ("every other element masked by -30000: exactly 0", on(name, _masked)),
+        "one-hot": ("one element holds nearly all, so that the gradient cancels", on(name, _one_hot)),
+        "wide-spread": ("elements over hundreds of powers of e", scaled(name, 40.0)),
+        "ties": ("two values, so that the largest element is not unique", on(name, _ties)),
+        "equal-rows": ("all elements of a row equal: 1/N each", on(name, equal)),
+        "non-finite": non_finite(name),
+    }
 
 
 MODELS = (
@@ -135,7 +137,7 @@ def of_rows(formulas: Formulas, invariant: Callable[[Tensor], Tensor], claim: st
             forms=forms,
             autocast=FLOAT32,
             cases=cases,
-            families=families(inputs, _VALUES),
+            families=families(inputs, values("input")),
             invariants=(
                 Invariant(
                     "dominant",

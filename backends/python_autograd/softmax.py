@@ -1,4 +1,7 @@
-"""Softmax in torch operations; autograd derives the gradient. Half types are computed in float32, rounded once."""
+"""Softmax in torch operations; autograd derives the gradient.
+
+Half types are computed in float32, and rounded once, at the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The logarithm of softmax: a composition of torch operations under torch.compile, which fuses it into passes over the rows."""
+"""The logarithm of softmax: torch operations under torch.compile, which fuses them into passes over the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax: a composition of torch operations under torch.compile, which fuses it into passes over the rows."""
+"""Softmax: torch operations under torch.compile, which fuses them into passes over the rows."""
 
 from __future__ import annotations
 

@@ -45,6 +45,7 @@ class WrongCall:
 
 def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) -> Iterator[WrongCall]:
     """Every way to make one argument of a right call wrong. All `sizes` should be distinct and above 1."""
+    is_among_others = sum(arg.is_floating for arg in operator.inputs) > 1
     for position, (arg, tensor) in enumerate(zip(operator.inputs, inputs, strict=True)):
 
         def call(what: str, value: Any, kind: str, position: int = position, name: str = arg.name) -> WrongCall:

@@ -28,10 +28,10 @@ def by_autograd(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tupl
     leaves = {arg.name: t.clone().requires_grad_(arg.differentiable) for arg, t in pairs}
     wanted = {arg.name: leaves[arg.name] for arg in operator.inputs if arg.differentiable}
     # An output of no steps, for example, depends on no input.
-    pairs = zip(operator.forward(*leaves.values()), cotangents, strict=True)
-    outputs, gs = zip(*((y, g) for y, g in pairs if y.requires_grad), strict=True)
-    found = torch.autograd.grad(outputs, [*wanted.values()], gs, allow_unused=True, materialize_grads=True)
-    return dict(zip(wanted, found, strict=True))
+    found = zip(operator.forward(*leaves.values()), cotangents, strict=True)
+    outputs, gs = zip(*((y, g) for y, g in found if y.requires_grad), strict=True)
+    gradients = torch.autograd.grad(outputs, [*wanted.values()], gs, allow_unused=True, materialize_grads=True)
+    return dict(zip(wanted, gradients, strict=True))
 
 
 def disagreements(operator: Operator, vjp: Vjp, case: Case, family: Family) -> dict[str, float]:

@@ -76,6 +76,8 @@ CONTROLS: list[Control] = []
 
 def _with_autocast(thing: Any, of: str) -> Any:
     """The thing with the contract's rule for torch.autocast, so that faults of other kinds do not fail there."""
+    if not operator(of).autocast:
+        return thing
     by = by_rule(operator(of))
     if not inspect.isclass(thing):
         return by(thing)
