@@ -69,9 +69,9 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             words = "transposed" if tensor.dim() == 2 else "with its first two dimensions exchanged"
             yield call(words, tensor.transpose(0, 1).contiguous(), "shape")
         other = torch.float64 if tensor.dtype != torch.float64 else torch.float32
-        if len(operator.inputs) > 1:  # a lone tensor may be on any device, and lone real numbers of any floating dtype
-            if arg.is_floating and sum(each.is_floating for each in operator.inputs) > 1:
-                yield call(f"of dtype {other}", tensor.to(other), "dtype")
+        if arg.is_floating and is_among_others:  # a lone tensor of real numbers may have any floating dtype
+            yield call(f"of dtype {other}", tensor.to(other), "dtype")
+        if len(operator.inputs) > 1:  # a lone tensor may be on any device
             yield call("on the meta device", tensor.to("meta"), "device")
             if tensor.device.type == "cuda":
                 yield call("on the CPU", tensor.cpu(), "device")
