@@ -149,15 +149,15 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     """Check rank, size, dtype and device of every argument against the contract; return the sizes.
 
     For implementations in Python. The first argument in which a size symbol stands alone fixes its value.
-    Raises TypeError for what is not a floating-point tensor and for mixed dtypes and devices, ValueError for a
-    wrong shape.
+    Raises TypeError for what is not a tensor of the argument's kind and for mixed dtypes and devices, ValueError for
+    a wrong shape. The values of integers are not looked at.
     """
     sizes: dict[str, int] = {}
     origin: dict[str, str] = {}
     first = operator.inputs[0]
     for arg, tensor in zip(operator.inputs, tensors, strict=True):
         where = f"{operator.name}: {arg.name}"
-        check_kind(where, tensor, arg.rule(), first.name, tensors[0])
+        check_kind(where, tensor, arg.rule(), first.name, tensors[0], arg.dtype)
         if tensor.dim() != len(arg.shape):
             raise ValueError(
                 f"{where} was of rank {tensor.dim()} with shape {tuple(tensor.shape)}, "
@@ -172,18 +172,23 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     return sizes
 
 
-def check_kind(where: str, tensor: Tensor, rule: str, first_name: str, first: Tensor) -> None:
+def check_kind(
+    where: str, tensor: Tensor, rule: str, first_name: str, first: Tensor, dtype: torch.dtype | None = None
+) -> None:
     """Raise TypeError unless `tensor` is a dense floating-point tensor with the dtype and on the device of the first.
 
-    `where` begins the message: `lltm: bias`. `rule` is the shape that it should have, in symbols.
+    `where` begins the message: `lltm: bias`. `rule` is the shape that it should have, in symbols. `dtype` is for a
+    tensor that has its own, whatever that of the first is: labels, for example.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{where} was {type(tensor).__name__}, but should be a Tensor of shape {rule}")
-    if not tensor.is_floating_point():
+    if dtype is not None and tensor.dtype != dtype:
+        raise TypeError(f"{where} was of dtype {tensor.dtype}, but should be {dtype}; call .to({dtype})")
+    if dtype is None and not tensor.is_floating_point():
         raise TypeError(f"{where} was of dtype {tensor.dtype}, but should be a floating-point tensor")
     if tensor.layout != torch.strided:
         raise TypeError(f"{where} was of layout {tensor.layout}, but should be torch.strided; call .to_dense()")
-    if tensor.dtype != first.dtype:
+    if dtype is None and tensor.dtype != first.dtype:
         raise TypeError(f"{where} was {tensor.dtype}, but should be {first.dtype}, the dtype of {first_name}")
     if tensor.device != first.device:
         raise TypeError(f"{where} was on {tensor.device}, but should be on {first.device}, with {first_name}")

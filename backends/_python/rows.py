@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from backends.base import check_kind
@@ -51,25 +50,3 @@ def check_gated_arguments(operator: str, gate: Tensor, up: Tensor) -> None:
     """Raise TypeError or ValueError unless up has the shape of gate; both may have any rank."""
     check_kind(f"{operator}: gate", gate, "any", "gate", gate)
     check_like(operator, "up", up, "gate", gate)
-
-
-def check_cross_entropy_arguments(logits: Tensor, labels: Tensor) -> None:
-    """Raise TypeError or ValueError unless logits are (batch, classes) and labels (batch,), of int64."""
-    check_kind("cross_entropy: logits", logits, "(batch, classes)", "logits", logits)
-    if logits.dim() != 2:
-        raise ValueError(
-            f"cross_entropy: logits was of rank {logits.dim()} with shape {tuple(logits.shape)}, "
-            "but should be of rank 2: (batch, classes)"
-        )
-    if not isinstance(labels, Tensor):
-        raise TypeError(f"cross_entropy: labels was {type(labels).__name__}, but should be a Tensor of shape (batch,)")
-    if labels.dtype != torch.int64:
-        raise TypeError(f"cross_entropy: labels was of dtype {labels.dtype}, but should be torch.int64")
-    if labels.device != logits.device:
-        raise TypeError(f"cross_entropy: labels was on {labels.device}, but should be on {logits.device}, with logits")
-    if tuple(labels.shape) != (logits.shape[0],):
-        rank = "" if labels.dim() == 1 else f"of rank {labels.dim()} with shape "
-        raise ValueError(
-            f"cross_entropy: labels was {rank}{tuple(labels.shape)}, but should be {(logits.shape[0],)}, of rank 1, "
-            f"one for each row of logits, whose shape is {tuple(logits.shape)}"
-        )

@@ -1,20 +1,19 @@
-"""Cross entropy as F.cross_entropy."""
+"""Cross-entropy as F.cross_entropy, which is a log_softmax and a negative log-likelihood."""
 
 from __future__ import annotations
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from backends._python.rows import check_cross_entropy_arguments
 from backends.autocast import by_rule
-from backends.base import PythonFunction
-from spec.cross_entropy import OPERATOR
+from backends.base import PythonFunction, check_arguments
+from spec.cross_entropy import IGNORED, OPERATOR
 
 
 @by_rule(OPERATOR)
-def cross_entropy(logits: Tensor, labels: Tensor, ignore_index: int = -100, label_smoothing: float = 0.0) -> Tensor:
-    """The mean cross entropy over the rows whose label is not ignore_index; without a dimension."""
-    check_cross_entropy_arguments(logits, labels)
+def cross_entropy(logits: Tensor, labels: Tensor, ignore_index: int = IGNORED, label_smoothing: float = 0.0) -> Tensor:
+    """The loss, without dimensions: the mean over the rows whose label is not `ignore_index`."""
+    check_arguments(OPERATOR, logits, labels)
     return F.cross_entropy(logits, labels, ignore_index=ignore_index, label_smoothing=label_smoothing)
 
 

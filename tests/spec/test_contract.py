@@ -144,7 +144,8 @@ def test_forward_and_vjp_return_the_declared_shapes(operator: Operator) -> None:
             outputs = operator.forward(*inputs)
             assert [y.shape for y in outputs] == [arg.shape_for(case.sizes) for arg in operator.outputs]
             gradients = operator.vjp(tuple(inputs), tuple(torch.ones_like(y) for y in outputs))
-            assert [g.shape for g in gradients] == [arg.shape_for(case.sizes) for arg in operator.inputs]
+            pairs = zip(operator.inputs, gradients, strict=True)
+            assert all(g.shape == arg.shape_for(case.sizes) for arg, g in pairs if arg.differentiable)
 
 
 def test_intermediates_are_the_steps_of_forward(operator: Operator, small_case: Case) -> None:

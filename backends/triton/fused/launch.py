@@ -23,8 +23,26 @@ from triton.runtime.jit import JITFunction
 with patch.dict(os.environ):
     import torch._dynamo
 
-#: The interpreter replaces parts of triton.language while it runs and has one grid, so all kernels run on one thread.
-_INTERPRETER = ThreadPoolExecutor(1, "triton-interpreter")
+
+class _Interpreter:
+    """One thread for all kernels: while it runs, the interpreter replaces parts of triton.language and has one grid.
+
+    A forked child has a thread of its own, since threads are not copied.
+    """
+
+    def __init__(self) -> None:
+        self._start()
+        os.register_at_fork(after_in_child=self._start)
+
+    def _start(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "triton-interpreter")
+
+    def run(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call the function there, and wait for it."""
+        self._thread.submit(function, *arguments).result()
+
+
+_INTERPRETER = _Interpreter()
 
 _TRITON_DTYPES = {torch.float64: tl.float64}
 
@@ -58,7 +76,7 @@ class Kernel:
         # The interpreter truncates to bfloat16, the compiler rounds. So it works in float32, and PyTorch rounds.
         results = [_without_bfloat16(tensor) for tensor in written]
         arguments = [*(tensor if tensor is None else _without_bfloat16(tensor) for tensor in read), *results, *sizes]
-        _INTERPRETER.submit(self._interpret, grid, arguments, constants).result()
+        _INTERPRETER.run(self._interpret, grid, arguments, constants)
         for tensor, result in zip(written, results, strict=True):
             if result is not tensor:
                 tensor.copy_(result)
@@ -85,3 +103,10 @@ def block_size(tensor: Tensor) -> int:
 def blocks(elements: int, size: int) -> int:
     """How many programs of `size` elements each."""
     return int(triton.cdiv(elements, size))
+
+
+def row_tile(tensor: Tensor, rows: int, columns: int) -> dict[str, Any]:
+    """WIDE, the sizes of a tile, powers of two: whole rows where they fit, and then several; and the tiles of a row."""
+    block = min(triton.next_power_of_2(columns), block_size(tensor))
+    down = min(triton.next_power_of_2(rows), block_size(tensor) // block)
+    return {"WIDE": wide(tensor), "ROWS": down, "BLOCK": block, "TILES": blocks(columns, block)}

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from backends._python.layer_norm import check_layer_norm_arguments
 from backends.autocast import by_rule
-from backends.triton.fused.launch import Kernel, block_size, blocks, wide
+from backends.triton.fused.launch import Kernel, block_size, blocks, row_tile, wide
 from spec.layer_norm import OPERATOR
 
 #: The function with which tl.sum adds. The interpreter recognises it, and adds by numpy.
@@ -149,13 +149,6 @@ def _columns_kernel(
     tl.store(d_bias + offset, tl.reduce(sum_g, 0, _add, keep_dims=True), mask=column < columns)
 
 
-def _tile(tensor: Tensor, rows: int, columns: int) -> dict[str, Any]:
-    """WIDE, the sizes of a tile, powers of two: whole rows where they fit, and then several; and the tiles of a row."""
-    block = min(triton.next_power_of_2(columns), block_size(tensor))
-    down = min(triton.next_power_of_2(rows), block_size(tensor) // block)
-    return {"WIDE": wide(tensor), "ROWS": down, "BLOCK": block, "TILES": blocks(columns, block)}
-
-
 def _statistics(input: Tensor) -> Tensor:
     return input.new_empty(input.shape[0], dtype=torch.promote_types(input.dtype, torch.float32))
 
@@ -169,7 +162,7 @@ def _forward(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: flo
     output, mean, rstd = _fake_forward(input, weight, bias, eps)
     rows, columns = input.shape
     if input.numel():
-        tile = _tile(input, rows, columns)
+        tile = row_tile(input, rows, columns)
         read = input.contiguous(), _dense(weight), _dense(bias)
         grid = (blocks(rows, tile["ROWS"]),)
         _forward_kernel.launch(grid, read, (output, mean, rstd), rows, columns, eps=eps, **tile)
@@ -188,7 +181,7 @@ def _backward(grad: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, 
     d_input = input.new_empty(input.shape)
     rows, columns = input.shape
     if input.numel():
-        tile = _tile(input, rows, columns)
+        tile = row_tile(input, rows, columns)
         read = grad.contiguous(), input.contiguous(), _dense(weight), mean.contiguous(), rstd.contiguous()
         _backward_kernel.launch((blocks(rows, tile["ROWS"]),), read, [d_input], rows, columns, **tile)
     return d_input

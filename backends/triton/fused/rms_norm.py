@@ -18,7 +18,7 @@ from torch import Tensor
 
 from backends._python.rows import check_rms_norm_arguments
 from backends.autocast import by_rule
-from backends.triton.fused.launch import Kernel, block_size, blocks, wide
+from backends.triton.fused.launch import Kernel, block_size, blocks, row_tile, wide
 from spec.rms_norm import OPERATOR
 
 #: The function with which tl.sum adds. The interpreter recognises it, and adds by numpy.
@@ -125,19 +125,12 @@ def _columns_kernel(
     tl.store(d_weight + offset, tl.reduce(sum_g_xhat, 0, _add, keep_dims=True), mask=column < columns)
 
 
-def _tile(tensor: Tensor, rows: int, columns: int) -> dict[str, Any]:
-    """WIDE, the sizes of a tile, powers of two: whole rows where they fit, and then several; and the tiles of a row."""
-    block = min(triton.next_power_of_2(columns), block_size(tensor))
-    down = min(triton.next_power_of_2(rows), block_size(tensor) // block)
-    return {"WIDE": wide(tensor), "ROWS": down, "BLOCK": block, "TILES": blocks(columns, block)}
-
-
 @torch.library.custom_op("conformance_triton::rms_norm_forward", mutates_args=())
 def _forward(total: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
     output, rstd = _fake_forward(total, weight, eps)
     rows, columns = total.shape
     if total.numel():
-        tile = _tile(total, rows, columns)
+        tile = row_tile(total, rows, columns)
         read = total.contiguous(), None if weight is None else weight.contiguous()
         _forward_kernel.launch((blocks(rows, tile["ROWS"]),), read, (output, rstd), rows, columns, eps=eps, **tile)
     return output, rstd
@@ -154,7 +147,7 @@ def _backward(grad: Tensor, total: Tensor, weight: Tensor | None, rstd: Tensor) 
     d_total = total.new_empty(total.shape)
     rows, columns = total.shape
     if total.numel():
-        tile = _tile(total, rows, columns)
+        tile = row_tile(total, rows, columns)
         scale = None if weight is None else weight.contiguous()
         read = grad.contiguous(), total.contiguous(), scale, rstd.contiguous()
         _backward_kernel.launch((blocks(rows, tile["ROWS"]),), read, [d_total], rows, columns, **tile)
