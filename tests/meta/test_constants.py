@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+from backends.autocast import by_rule
 from harness.discovery import operator
 from harness.judging.constants import constants_of, reached
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NOT_RUN, PASS
+from harness.running.candidate_files import file_of_function
 
 MLP = operator("mlp")
 
@@ -90,6 +93,10 @@ def test_sizes_around_a_constant_are_asked(tmp_path: Path, rows: int, verdict: s
         assert f"batch={rows}" in cell.reason
     else:
         assert cell.figures["constants"] == [613]
+
+
+def test_the_file_of_a_decorated_function_is_its_own() -> None:
+    assert file_of_function(by_rule(MLP)(lru_cache(forgets))) == (Path(__file__),)
 
 
 def test_without_a_source_or_a_number_it_is_not_asked(tmp_path: Path) -> None:
