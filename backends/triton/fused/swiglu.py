@@ -40,7 +40,7 @@ def _constants(tensor: Tensor) -> dict[str, Any]:
 
 @torch.library.custom_op("conformance_triton::swiglu_forward", mutates_args=())
 def _forward(gate: Tensor, up: Tensor) -> Tensor:
-    output = _fake_forward(gate, up)
+    output: Tensor = _fake_forward(gate, up)
     if gate.numel():
         constants = _constants(gate)
         grid = (blocks(gate.numel(), constants["BLOCK"]),)
@@ -55,7 +55,7 @@ def _fake_forward(gate: Tensor, _up: Tensor) -> Tensor:
 
 @torch.library.custom_op("conformance_triton::swiglu_backward", mutates_args=())
 def _backward(grad: Tensor, gate: Tensor, up: Tensor) -> tuple[Tensor, Tensor]:
-    gradients = _fake_backward(grad, gate, up)
+    gradients: tuple[Tensor, Tensor] = _fake_backward(grad, gate, up)
     if gate.numel():
         constants = _constants(gate)
         grid = (blocks(gate.numel(), constants["BLOCK"]),)

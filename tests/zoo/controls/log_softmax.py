@@ -1,4 +1,4 @@
-"""The logarithm of softmax, right but different: each control must pass every property that `gives_up` does not name."""
+"""log_softmax, right but different: each control must pass every property that `gives_up` does not name."""
 
 import torch
 from torch import Tensor
