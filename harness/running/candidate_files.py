@@ -31,10 +31,13 @@ def of_function(function: Callable[..., Any], name: str, operator: str) -> Files
 
 
 def file_of_function(function: Callable[..., Any]) -> tuple[Path, ...] | None:
-    """The file that defines a function of this process; None if there is none, as in a notebook."""
+    """The file that defines a function of this process; None if there is none, as in a notebook.
+
+    Of a decorated function it is the file of the function itself, not that of the decorator.
+    """
     file = None
-    with suppress(TypeError):
-        file = inspect.getsourcefile(function)
+    with suppress(TypeError, ValueError):
+        file = inspect.getsourcefile(inspect.unwrap(function))
     return (Path(file),) if file is not None and Path(file).is_file() else None
 
 
