@@ -129,10 +129,7 @@ def test_a_constant_is_asked_together_with_other_choices(tmp_path: Path, holds: 
 
 
 def test_the_file_of_a_decorated_function_is_its_own() -> None:
-    def decorated(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        return lru_cache(function)
-
-    assert file_of_function(by_rule(MLP)(decorated(forgets))) == (Path(__file__),)
+    assert file_of_function(by_rule(MLP)(lru_cache(forgets))) == (Path(__file__),)
 
 
 def test_without_a_source_or_a_number_it_is_not_asked(tmp_path: Path) -> None:
