@@ -149,6 +149,7 @@ class Runner:
             sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
         header["changed"] = [n for n, (leaf, was) in enumerate(zip(leaves, before, strict=True)) if _differ(leaf, was)]
         header["shares"] = [[k, n] for k, y in enumerate(outputs) for n, x in enumerate(leaves) if _share(x, y)]
+        header["overlaps"] = [k for k, y in enumerate(outputs) if _overlaps(y)]
         return {**header, "single": single}, sent
 
     def differentiated(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
@@ -235,6 +236,12 @@ def _share(argument: Tensor, result: Any) -> bool:
     if type(result) is not Tensor or result.layout != torch.strided or not result.numel():
         return False
     return result.untyped_storage().data_ptr() == argument.untyped_storage().data_ptr()
+
+
+def _overlaps(result: Any) -> bool:
+    if type(result) is not Tensor or result.layout != torch.strided:
+        return False
+    return any(length > 1 and step == 0 for length, step in zip(result.shape, result.stride(), strict=True))
 
 
 def _gradients(ys: tuple[Tensor, ...], wanted: list[Tensor], gs: tuple[Tensor, ...], create_graph: bool) -> Any:

@@ -23,6 +23,10 @@ class RunnerFailure(HarnessError):
     """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
 
 
+#: Pairs (output, argument) that share memory; arguments that changed; outputs with elements in one place of memory.
+Effects = tuple[list[tuple[int, int]], list[int], list[int]]
+
+
 class BranchWatch(Protocol):
     """Which branches of some Python files run: a `Watcher` of this process, or that of another one."""
 
@@ -45,8 +49,8 @@ class Remote(Protocol):
     def steps(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> list[Seen]:
         """Call it, and return the intermediate tensors of these shapes."""
 
-    def effects(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """Of the latest call, as its process says: (output, argument) that share memory, and arguments that changed."""
+    def effects(self) -> Effects:
+        """What the latest call did besides returning values, as its process says."""
 
     def same_addresses(self) -> AbstractContextManager[None]:
         """Within it, every call finds its arguments at the addresses of the call before."""

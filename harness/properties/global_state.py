@@ -4,7 +4,7 @@ An operator that sets the default dtype, seeds the generator, turns TF32 on or f
 runs after it, far from the place where one would look. So all such state is read before and after a forward, a
 backward, a forward without grad and a call that is refused (code that sets and resets state often forgets this path).
 This is done twice: from the usual state and from an unusual one, because to reset a flag to its usual value is a change
-too.
+too. From the usual state, forward and backward are also called at sizes beyond the integers of the source.
 
 Each thread has a floating-point mode of its own: the flushing of denormals, rounding, traps. It is read on the calling
 thread, on torch's OpenMP threads, on the threads of its pool for tasks if that was started, and on the GPU's thread of
@@ -17,12 +17,14 @@ the first form for all. If it cannot be done because the function cannot be foun
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import torch
 
 from harness.errors import Failure
-from harness.judging import first_use
+from harness.judging import first_use, harvested
+from harness.judging.constants import constants_of
 from harness.judging.process_state import Watch, probes, watched
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Scenario
@@ -30,6 +32,9 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from harness.judging.wrong_calls import wrong_calls
 from harness.report.levels import PYTORCH
+
+#: Sizes beyond constants of the source at which forward and backward are called.
+BEYOND = 40
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -39,6 +44,7 @@ def check(subject: Subject) -> dict[str, Any]:
     phases = 0
     with watched(subject.device) as watch:
         phases += _phases(subject, scenario, watch)
+        phases += _beyond_constants(subject, watch)
         with watched(subject.device) as inner:
             inner.unusual()
             try:
@@ -46,6 +52,21 @@ def check(subject: Subject) -> dict[str, Any]:
             finally:
                 inner.put_back()
     return {"phases": phases, "probes": len(probes(subject.device)), "fresh process": first_use.hold(subject)}
+
+
+def _beyond_constants(subject: Subject, watch: Watch) -> int:
+    """Calls at sizes beyond the integers of its source. Other threads are asked at the end."""
+    sizes = harvested.beyond(subject.operator, constants_of(subject.files or ()))
+    scenarios = list(islice(harvested.small(subject.operator, sizes), BEYOND))
+    for scenario in scenarios:
+        call = subject.realise(scenario)
+        subject.gradients(call, subject.outputs(call, scenario), scenario)
+        for name, now, was in watch.changes(elsewhere=scenario is scenarios[-1]):
+            raise Failure(
+                f"{name} was {now} after forward and backward at sizes beyond an integer of its source, but should be "
+                f"left as it was, {was} [{scenario.describe(subject.operator)}]"
+            )
+    return 2 * len(scenarios)
 
 
 def _phases(subject: Subject, scenario: Scenario, watch: Watch) -> int:

@@ -1,31 +1,32 @@
 """Outputs and gradients are right around every integer of the implementation's source: see `judging.constants`.
 
-For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. Sizes beyond
-a multiple come first, because a tail is what is forgotten. The figures say what was left out.
+For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At c + 1,
+and at the next multiple of small blocks, the call is made in other ways too: for every subset of inputs that require
+grad, without grad, and without grad with equal rows. Then every two sizes are asked in ratios of 1, 2 and 4, the
+smaller one beyond c. The figures say what was left out.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-from math import prod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, combinations, islice
 from typing import Any
 
 from harness.errors import NotApplicable
+from harness.judging import harvested
+from harness.judging.combinations import WITHOUT_GRAD
 from harness.judging.constants import constants_of
+from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
-from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
 from spec.contract import Operator
 
-#: Calls that are made at most.
-CALLS = 80
-#: Elements of all tensors of a call at most, and product of its sizes: an oracle then takes up to a fifth of a second.
-VOLUME = 2**17
-#: Steps that the reference loops over at most.
-STEPS = 64
+#: Sizes that are asked at most; sizes beyond a constant that are asked in all ways; and ratios.
+CALLS, IN_ALL_WAYS, RATIOS = 80, 12, 24
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -35,34 +36,40 @@ def check(subject: Subject) -> dict[str, Any]:
     constants = constants_of(subject.files)
     if not constants:
         raise NotApplicable("there is no integer in its source that may be a size")
-    asked = _scenarios(subject.operator, constants)
-    tally = Tally(subject)
-    for scenario in islice(asked, CALLS):
+    operator, tally = subject.operator, Tally(subject)
+    asked = list(harvested.small(operator, harvested.sizes_around(operator, constants)))
+    beyond = list(harvested.beyond(operator, constants))
+    large = list(harvested.large(operator, beyond))
+    for scenario in (*asked[:CALLS], *large):
         tally.run(scenario)
-    left_out = [scenario.name for scenario in islice(asked, CALLS, None)]
+    for number, scenario in enumerate(_spread(harvested.small(operator, beyond), IN_ALL_WAYS)):
+        for wanted in _subsets(operator):
+            tally.run(replace(scenario, wanted=wanted))
+        for layouts in ((), _equal_rows(operator)):
+            hold_without_grad(tally, replace(scenario, layouts=layouts), WITHOUT_GRAD[number % 2])
+    for number, scenario in enumerate(large):
+        hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
+    for scenario in islice(harvested.ratios(operator, constants), RATIOS):
+        tally.run(scenario)
     figures = {**tally.figures(), "constants": constants}
+    left_out = [scenario.name for scenario in asked[CALLS:]]
     return {**figures, "left_out": left_out} if left_out else figures
 
 
-def _scenarios(operator: Operator, constants: list[int]) -> list[Scenario]:
-    """The calls, the most telling first."""
-    around = ((1, 1), (2, 1), (1, 0), (1, -1))
-    sizes = dict.fromkeys(factor * c + more for factor, more in around for c in constants)
-    known = {(symbol, size) for case in operator.cases if "size" in case.tags for symbol, size in case.sizes.items()}
-    found = []
-    for size in sizes:
-        for symbol in operator.symbols():
-            if (symbol, size) in known or (symbol in operator.sequential and size > STEPS):
-                continue
-            every = {**representative(operator).sizes, symbol: size}
-            if _volume(operator, every) <= VOLUME:
-                found.append(Scenario(tuple(every.items()), name=f"{symbol}-{size}", seed=size))
-    return found
+def _spread(found: Iterable[Scenario], count: int) -> list[Scenario]:
+    """At most so many of them, from all parts of the list: of every symbol, and of small and large constants."""
+    every = list(found)
+    return every if len(every) <= count else [every[k * len(every) // count] for k in range(count)]
 
 
-def _volume(operator: Operator, sizes: dict[str, int]) -> int:
-    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
-    return max(elements, prod(sizes.values()))
+def _subsets(operator: Operator) -> Iterator[tuple[str, ...]]:
+    """Every subset of inputs that may require grad, but none and all of them."""
+    names = [arg.name for arg in operator.inputs if arg.differentiable]
+    return chain.from_iterable(combinations(names, count) for count in range(1, len(names)))
+
+
+def _equal_rows(operator: Operator) -> tuple[tuple[str, str], ...]:
+    return tuple((arg.name, "repeated") for arg in operator.inputs if arg.row_dim == 0)
 
 
 PROPERTY = Property(

@@ -145,7 +145,11 @@ def _is_judging(config: pytest.Config) -> bool:
 
 
 def _selection(config: pytest.Config) -> Selection:
-    found = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+    """What the command line selects. Raises pytest.UsageError, for a reference without a contract too."""
+    try:
+        found = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
     return replace(found, examples=config.stash.get(_EXAMPLES, Examples()))
 
 

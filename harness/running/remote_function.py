@@ -17,7 +17,7 @@ from torch import Tensor
 
 from harness.executing.runner import Seen
 from harness.executing.watching import Branches
-from harness.judging.remote import RemoteError, RunnerFailure
+from harness.judging.remote import Effects, RemoteError, RunnerFailure
 from harness.running.runner_process import Header, Tensors
 
 #: Sends a header and tensors, and returns the reply's. Raises RunnerFailure.
@@ -34,7 +34,7 @@ class RemoteFunction:
         self._held = False
         self._watch: RemoteWatch | None = None
         self._watches = 0
-        self._effects: tuple[list[tuple[int, int]], list[int]] = [], []
+        self._effects: Effects = [], [], []
         #: Records that no graph of this process refers to any more.
         self._unneeded: list[int] = []
 
@@ -63,8 +63,8 @@ class RemoteFunction:
             return [step for step in seen if step.value.dtype == torch.float64 and tuple(step.value.shape) in shapes]
         return []
 
-    def effects(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """Of the latest call, as its process says: (output, argument) that share memory, and arguments that changed."""
+    def effects(self) -> Effects:
+        """What the latest call did besides returning values, as its process says."""
         return self._effects
 
     @contextlib.contextmanager
@@ -187,9 +187,10 @@ class RemoteWatch:
         return {file: sorted(lines) for file, lines in fresh.items() if lines}
 
 
-def _effects(header: Header) -> tuple[list[tuple[int, int]], list[int]]:
+def _effects(header: Header) -> Effects:
     try:
-        return [(int(k), int(n)) for k, n in header["shares"]], [int(n) for n in header["changed"]]
+        shares = [(int(k), int(n)) for k, n in header["shares"]]
+        return shares, [int(n) for n in header["changed"]], [int(k) for k in header["overlaps"]]
     except (KeyError, TypeError, ValueError) as error:
         raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
 

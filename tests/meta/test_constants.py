@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -93,6 +95,37 @@ def test_sizes_around_a_constant_are_asked(tmp_path: Path, rows: int, verdict: s
         assert f"batch={rows}" in cell.reason
     else:
         assert cell.figures["constants"] == [613]
+
+
+@dataclass(frozen=True)
+class Rare:
+    """MLP with a row of zeros beyond a threshold, if something else holds too."""
+
+    holds: Callable[..., bool]
+
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        (output,) = MLP.forward(*inputs)
+        return output if not self.holds(*inputs) else torch.cat([output[:-1], 0 * output[-1:]])
+
+
+@pytest.mark.parametrize(
+    ("holds", "says"),
+    [
+        (lambda x, *_: len(x) > 613 and not torch.is_grad_enabled(), "under? .*no_grad|inference_mode|no_grad"),
+        (lambda x, *_: len(x) > 613 and len(x) % 3 == 0, "batch=(624|615|1227|612|633)"),
+        (lambda x, w, b, *_: len(x) > 613 and not w.requires_grad and b.requires_grad, "only .*hidden_bias"),
+        (lambda x, *_: len(x) > 61 and len(x) == 2 * x.shape[1], "batch-is-2-input_features"),
+        (lambda x, *_: x.shape[1] > 60_000, "input_features=6"),
+        (lambda *_: False, ""),
+    ],
+)
+def test_a_constant_is_asked_together_with_other_choices(tmp_path: Path, holds: Callable[..., bool], says: str) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("FEW, MANY, LARGE = 61, 613, 60_000")
+    subject = Subject(MLP, "candidate", "cpu", torch.float32, Rare(holds), files=(file,))
+    cell = judge(subject, all_properties()["harvested-sizes"])
+    assert cell.verdict == (FAIL if says else PASS), cell
+    assert re.search(says, cell.reason), cell.reason
 
 
 def test_the_file_of_a_decorated_function_is_its_own() -> None:

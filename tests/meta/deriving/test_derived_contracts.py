@@ -252,6 +252,14 @@ def test_one_command_judges_by_a_reference(conformance: Run, python: Run, tmp_pa
     assert "output was" in again.stdout
 
 
+def test_a_reference_that_is_refused_is_one_sentence(conformance: Run) -> None:
+    """It is a wrong option, not an error of pytest with a traceback."""
+    run = conformance("forward_parity", f"--reference={FILE}:random", f"--candidate={candidates.__file__}:rms_norm")
+    assert run.returncode == 4, run.stdout + run.stderr
+    assert re.search(r"^ERROR: .*random: .*what is x\?", run.stderr, re.MULTILINE), run.stderr
+    assert "Traceback" not in run.stdout + run.stderr
+
+
 def test_verify_takes_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     example = references.rms_example()
     asked: dict[str, Any] = {"device": "cpu", "dtypes": "float32", "properties": ["forward-parity", "vjp-parity"]}

@@ -1,0 +1,93 @@
+"""Sizes around the integers of a source: see `harness.judging.constants`.
+
+Beyond a constant c a fast path begins, or a tail that is no multiple of a block. Sizes beyond a multiple come first,
+because a tail is what is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
+from math import prod
+
+from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative
+from spec.contract import Operator
+
+#: Sizes around a constant, as factor and addend.
+_AROUND = ((1, 1), (2, 1), (1, 0), (1, -1))
+#: The next multiple of this is one of most small blocks: of 2, 3, 4, 6, 8, 12, 16, 24 and 48.
+_BLOCK = 48
+#: Elements of all tensors of a call at most, and product of its sizes: an oracle then takes up to a fifth of a second.
+VOLUME = 2**17
+#: Elements of all larger calls together: their oracles take some seconds.
+LARGE = 2**23
+#: Steps that the reference loops over at most.
+STEPS = 64
+#: How many times as large as another one a size is.
+_RATIOS = (1, 2, 4)
+
+
+def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
+    """A symbol and its size, the most telling first; without sizes that the contract's own cases ask."""
+    sizes = dict.fromkeys(factor * c + more for factor, more in _AROUND for c in constants)
+    known = {(symbol, size) for case in operator.cases if "size" in case.tags for symbol, size in case.sizes.items()}
+    return [
+        (symbol, size)
+        for size in sizes
+        for symbol in operator.symbols()
+        if (symbol, size) not in known and not (symbol in operator.sequential and size > STEPS)
+    ]
+
+
+def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
+    """The same for the first size beyond each constant, and the first that is a multiple of small blocks."""
+    sizes = dict.fromkeys(size for c in constants for size in (c + 1, -(-c // _BLOCK) * _BLOCK))
+    return [
+        (symbol, size)
+        for size in sizes
+        for symbol in operator.symbols()
+        if not (symbol in operator.sequential and size > STEPS)
+    ]
+
+
+def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
+    """A call for each size whose volume is usual, the other sizes small."""
+    for symbol, size in sizes:
+        every = {**representative(operator).sizes, symbol: size}
+        if volume(operator, every) <= VOLUME:
+            yield _scenario(every, f"{symbol}-{size}", size)
+
+
+def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
+    """Calls for the other sizes, the smallest first, as long as there is room."""
+    room, found = LARGE, []
+    for symbol, size in sizes:
+        every = {**representative(operator).sizes, symbol: size}
+        if volume(operator, every) > VOLUME:
+            found.append((volume(operator, every), symbol, size, every))
+    for elements, symbol, size, every in sorted(found, key=lambda call: call[:3]):
+        room -= elements
+        if room >= 0:
+            yield _scenario(every, f"{symbol}-{size}", size)
+
+
+def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
+    """Every two sizes in a ratio, the smaller one beyond a constant: a layout must not be guessed from sizes."""
+    symbols = [name for name in operator.symbols() if name not in operator.sequential]
+    for c in constants:
+        for one, other in permutations(symbols, 2):
+            for ratio in _RATIOS:
+                every = {**representative(operator).sizes, one: c + 1, other: ratio * (c + 1)}
+                if volume(operator, every) <= VOLUME and (ratio > 1 or one < other):
+                    yield _scenario(every, f"{other}-is-{ratio}-{one}-{c + 1}", c)
+
+
+def _scenario(sizes: dict[str, int], name: str, seed: int) -> Scenario:
+    return Scenario(tuple(sizes.items()), name=name, seed=seed)
+
+
+def volume(operator: Operator, sizes: dict[str, int]) -> int:
+    """The elements of all inputs and outputs, or the product of the sizes if that is more."""
+    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
+    return max(elements, prod(sizes.values()))
