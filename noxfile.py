@@ -91,6 +91,25 @@ def emulated(session: nox.Session, dtype: str) -> None:
 
 @nox.session
 @nox.parametrize("dtype", DTYPES, ids=DTYPES)
+def interpreted(session: nox.Session, dtype: str) -> None:
+    """The Triton kernels, run by Triton's interpreter on the CPU; a session for each dtype. It installs Triton."""
+    judge(session, f"interpreted-{dtype}", "--device", "triton-interpreted", "--dtype", dtype, env=with_triton(session))
+
+
+def with_triton(session: nox.Session) -> dict[str, str] | None:
+    """Variables with which Python finds Triton: a folder of its own, since the other sessions do without."""
+    if session.venv_backend == "none":
+        return None
+    python, folder = prepare(session), Path(".nox/triton").resolve()
+    if not (folder / "triton").exists():
+        session.log("installing triton, 200 MB")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt"]
+        session.run(*pip, "--target", str(folder), "triton", external=True)
+    return {"PYTHONPATH": str(folder)}
+
+
+@nox.session
+@nox.parametrize("dtype", DTYPES, ids=DTYPES)
 def gpu(session: nox.Session, dtype: str) -> None:
     """Every backend that runs on CUDA; a session for each dtype. Fails without a CUDA device."""
     if not has_cuda(session):

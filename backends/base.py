@@ -27,7 +27,11 @@ CPU = "cpu"
 CUDA = "cuda"
 #: CUDA sources compiled by the host compiler and run on CPU tensors, thread by thread.
 CUDA_EMULATED = "cuda-emulated"
-DEVICES = (CPU, CUDA, CUDA_EMULATED)
+#: Triton kernels run by Triton's interpreter on CPU tensors: their arithmetic and indexing, without Triton's compiler.
+TRITON_INTERPRETED = "triton-interpreted"
+DEVICES = (CPU, CUDA, CUDA_EMULATED, TRITON_INTERPRETED)
+#: What runs the kernels of a GPU on CPU tensors. It takes about a hundred times as long.
+SIMULATED = (CUDA_EMULATED, TRITON_INTERPRETED)
 
 #: C++ that every compiled backend may use: argument checks, autograd and registration.
 NATIVE = Path(__file__).parent / "_native"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,7 @@ import torch
 
 import backends
 import spec
-from backends.base import CUDA, DEVICES, Backend, Implementation
+from backends.base import CUDA, DEVICES, TRITON_INTERPRETED, Backend, Implementation
 from harness.building import build
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
 from spec.contract import Operator
@@ -222,6 +223,21 @@ def require_device(device: str) -> None:
         raise UnknownName("device", device, DEVICES)
     if device == CUDA and not torch.cuda.is_available():
         raise Unavailable(f"no CUDA device on this machine (torch {torch.__version__})")
+    if device == TRITON_INTERPRETED and importlib.util.find_spec("triton") is None:
+        raise Unavailable("triton is not installed: pip install triton")
+
+
+def require_device_of_caller(device: str) -> None:
+    """The same for a function that this process imports: Triton decides by a variable how it runs kernels.
+
+    Raises UsageError if the variable is not set.
+    """
+    require_device(device)
+    if device == TRITON_INTERPRETED and os.environ.get("TRITON_INTERPRET") != "1":
+        raise UsageError(
+            f"device was {device!r}, but TRITON_INTERPRET is not 1: set it to 1 before Python starts, since Triton "
+            "reads it when a kernel is defined"
+        )
 
 
 def load_function(operator: str, backend: str, device: str) -> Callable[..., Any]:

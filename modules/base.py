@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from backends.base import CPU, CUDA_EMULATED
+from backends.base import CPU, SIMULATED
 from harness import discovery
 
 
@@ -18,8 +18,8 @@ class OnBackend(nn.Module):
     `backend` is a backend's public name (`python-autograd`, `aten-cpp`, ...). An unknown name raises UnknownName. Its
     function is looked up, and built if necessary, at the first call on a device. That call raises Unavailable if the
     backend does not run on the device. Make one such call before `torch.compile`, which cannot trace the look-up.
-    With `emulated=True`, a backend that has no CPU code of its own runs its CUDA sources on CPU tensors, thread by
-    thread. This is slow, so it never happens by default.
+    With `emulated=True`, a backend that has no CPU code of its own runs its kernels on CPU tensors, on one of the
+    devices `SIMULATED`. This is slow, so it never happens by default.
     """
 
     def __init__(self, backend: str, emulated: bool) -> None:
@@ -31,7 +31,10 @@ class OnBackend(nn.Module):
 
     def function(self, operator: str, device: torch.device) -> Callable[..., Any]:
         """The backend's implementation of `operator` for tensors on `device`. Raises Unavailable or Broken."""
-        kind = CUDA_EMULATED if self.emulated and device.type == CPU else device.type
+        kind = device.type
+        if self.emulated and kind == CPU:
+            devices = discovery.backend(self.backend).backend.devices
+            kind = next((each for each in devices if each in SIMULATED), kind)
         if kind not in self._functions:
             self._functions[kind] = discovery.load_function(operator, self.backend, kind)
         return self._functions[kind]

@@ -1,16 +1,16 @@
 """Fused kernels in Triton, with matrix products by PyTorch: one source for the GPU and for Triton's interpreter.
 
-On the device `cuda` Triton compiles the kernels, on `cpu` its interpreter runs the same functions over numpy arrays:
-a run there judges the arithmetic and the indexing, not Triton's compiler. Triton is an optional dependency.
+On the device `cuda` Triton compiles the kernels, on `triton-interpreted` its interpreter runs the same functions over
+numpy arrays: a run there judges the arithmetic and the indexing, not the compiler. Triton is an optional dependency.
 """
 
 import torch
 
-from backends.base import CPU, CUDA, Backend, Declaration
+from backends.base import CUDA, TRITON_INTERPRETED, Backend, Declaration
 
 BACKEND = Backend(
-    summary="fused Triton kernels; on the CPU by Triton's interpreter",
-    devices=(CPU, CUDA),
+    summary="fused Triton kernels; without a GPU by Triton's interpreter",
+    devices=(CUDA, TRITON_INTERPRETED),
     declared=(
         Declaration(
             "functional-transforms",

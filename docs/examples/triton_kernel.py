@@ -1,6 +1,6 @@
 """A candidate in Triton: relu and its gradient in a kernel each, matrix products by PyTorch.
 
-On a GPU they are compiled. With TRITON_INTERPRET=1 in the environment they are interpreted on the CPU.
+On the device cuda they are compiled, on triton-interpreted they are interpreted on the CPU.
 """
 
 import os

@@ -38,7 +38,7 @@ USUAL = Examples()
 
 @dataclass(frozen=True)
 class Subject:
-    """One implementation of one operator on one device in one dtype. `device` is `cpu`, `cuda` or `cuda-emulated`.
+    """One implementation of one operator on one device in one dtype. `device` is one of `DEVICES`.
 
     `source` is where a candidate comes from, as in `--candidate`; empty for a backend. With `outputs_only`, no gradient
     is computed or compared: the judge then finds out whether a failure is one of gradients alone.
@@ -69,7 +69,7 @@ class Subject:
 
     @property
     def torch_device(self) -> torch.device:
-        """The device of the tensors; emulated CUDA works on CPU tensors, and another process has its own tensors."""
+        """The device of the tensors; a simulated GPU works on CPU tensors, and another process has its own tensors."""
         return torch.device("cuda" if self.device == CUDA and self.remote is None else "cpu")
 
     @property

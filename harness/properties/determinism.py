@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends.base import CUDA_EMULATED
+from backends.base import SIMULATED
 from harness.judging.bits import bits, hold_bits, results
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario
@@ -46,17 +46,17 @@ EXACT = tuple(k / 4 for k in range(-4, 5))
 def check(subject: Subject) -> dict[str, Any]:
     """Repeats at three sizes, many at one of many rows; then, for the figures, each row at each place.
 
-    Emulated CUDA runs the size with the most rows in float32 only.
+    A simulated GPU runs the size with the most rows in float32 only.
     """
     operator = subject.operator
     scenarios = [smallest(operator), *(Scenario.of(case) for case in tagged(operator, "benchmark")[:1])]
-    # Emulated blocks run one after the other, in the same order each time: many of them show no more than few.
-    if subject.device != CUDA_EMULATED or subject.dtype == torch.float32:
+    # Simulated blocks run one after the other, in the same order each time: many of them show no more than few.
+    if subject.device not in SIMULATED or subject.dtype == torch.float32:
         many_rows = max(tagged(operator, "size"), key=lambda case: case.sizes.get("batch", 0))
         scenarios.append(Scenario.of(many_rows))
     for scenario in scenarios:
         _repeats(subject, scenario, REPEATS)
-    if subject.device != CUDA_EMULATED:
+    if subject.device not in SIMULATED:
         _repeats(subject, _beyond_a_block(operator), OFTEN)
     return {"scenarios": len(scenarios), "repeats": REPEATS, "often": OFTEN, "place of a row": _places(subject)}
 

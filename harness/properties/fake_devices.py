@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from backends.base import CPU, CUDA_EMULATED
+from backends.base import CPU, SIMULATED
 from harness.errors import Failure, NoEvidence, NotApplicable, Unavailable
 from harness.judging import fake_devices, fresh_process, fresh_subject
 from harness.judging.property import INTEGRATION, Property
@@ -53,6 +53,6 @@ PROPERTY = Property(
     view=INTEGRATION,
     level=PRODUCTION,
     dtypes=("float32",),
-    devices=(CPU, CUDA_EMULATED),
+    devices=(CPU, *SIMULATED),
     why_only="devices are the same code in every dtype; on a machine with GPUs other-device uses real ones",
 )

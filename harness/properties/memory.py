@@ -10,7 +10,7 @@ Bytes are counted where they are allocated (`harness.judging.bytes_in_use`), so 
 - Backward without retain_graph frees it although the outputs live on: the inputs are freed, and at most a quarter of
   that figure stays.
 - Repeated calls of forward and backward leave as many bytes in use as before: a thousand of them, or a quarter of that
-  if CUDA is emulated, which takes a hundred times as long and has no threads that keep memory for later.
+  if the GPU is simulated, which takes a hundred times as long and has no threads that keep memory for later.
 
 On CUDA the report also gives the peak of one forward and backward.
 """
@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends.base import CUDA_EMULATED
+from backends.base import SIMULATED
 from harness.errors import Failure, NotApplicable
 from harness.judging import bytes_in_use
 from harness.judging.property import INTEGRATION, Property
@@ -38,7 +38,7 @@ from harness.report.levels import SAFE
 from spec.contract import Sizes
 
 #: Calls that must leave nothing behind, and calls before them, in which permanent buffers may be made.
-CALLS, EMULATED_CALLS, BEFORE = 1000, 250, 50
+CALLS, SIMULATED_CALLS, BEFORE = 1000, 250, 50
 #: Bytes that may stay of each call: fewer than the smallest tensor has.
 _LEFT = 8
 #: How often that many calls are made until nothing is left behind. Threads of CUDA and of autograd keep some kilobytes
@@ -89,7 +89,7 @@ def _backward(outputs: tuple[Tensor, ...], call: Call) -> None:
 
 def _growth(subject: Subject, scenario: Scenario) -> str:
     call = subject.realise(scenario)
-    calls = EMULATED_CALLS if subject.device == CUDA_EMULATED else CALLS
+    calls = SIMULATED_CALLS if subject.device in SIMULATED else CALLS
     for _ in range(BEFORE):
         _backward(subject.outputs(call, scenario), call)
     for _ in range(_ROUNDS):

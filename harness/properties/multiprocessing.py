@@ -31,7 +31,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends.base import CPU, CUDA_EMULATED
+from backends.base import CPU, SIMULATED
 from harness.errors import Failure, HarnessError
 from harness.judging import exit_status
 from harness.judging.oracle import Expected, expected
@@ -181,6 +181,6 @@ PROPERTY = Property(
     view=INTEGRATION,
     level=PRODUCTION,
     dtypes=("float32",),
-    devices=(CPU, CUDA_EMULATED),
+    devices=(CPU, *SIMULATED),
     why_only="a fork does not depend on the dtype, and a CUDA context does not survive one",
 )

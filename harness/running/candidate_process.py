@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from backends.base import CUDA
+from backends.base import CPU, CUDA
 from harness import executing
 from harness.discovery import Candidate
 from harness.errors import Broken
@@ -37,6 +37,7 @@ def started(
     choice: str = "auto",
     environment: Mapping[str, str] | None = None,
     sanitizers: Sanitizers | None = None,
+    device: str = CPU,
 ) -> RunnerProcess:
     """A process that has imported torch, and not yet the candidate from `source`. Raises RunnerFailure.
 
@@ -51,7 +52,7 @@ def started(
     command = run if sanitizers is None else sanitizers.command(run)
     if environment is None:
         command = sandbox.command(command, folder, choice)
-    variables = sandbox.environment(folder) if environment is None else environment
+    variables = sandbox.environment(folder, device) if environment is None else environment
     process = RunnerProcess(
         command,
         folder,
@@ -83,7 +84,9 @@ class CandidateProcess:
         self._broken = ""
         #: Seconds that are left for the requests of this cell. The judge's own work does not count.
         self._left = limits.seconds
-        self.function = RemoteFunction(self.ask, device)
+        #: The device of its tensors.
+        self._kind = CUDA if device == CUDA else CPU
+        self.function = RemoteFunction(self.ask, self._kind)
 
     def begin(self) -> None:
         """A new cell begins: it has the whole time limit."""
@@ -143,13 +146,15 @@ class CandidateProcess:
 
     def _imported(self) -> dict[str, str]:
         self.stop()
-        self._process = started(self._candidate.text, self._limits, self._choice, sanitizers=self.sanitizers)
+        self._process = started(
+            self._candidate.text, self._limits, self._choice, sanitizers=self.sanitizers, device=self._device
+        )
         answer, _ = self._asked(
             {
                 "do": "import",
                 "where": self._candidate.where,
                 "attribute": self._candidate.attribute,
-                "device": "cuda" if self._device == CUDA else "cpu",
+                "device": self._kind,
                 "path": [str(Path.cwd())],
             },
             {},

@@ -170,7 +170,7 @@ class Isolation:
         if self._trace is None:
             self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
         command = [sys.executable, "-P", "-m", inside_runner.__name__]
-        environment = sandbox.environment(folder) if foreign else dict(os.environ)
+        environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
         store = expected_root() if not foreign and sandbox.is_used(self._choice) else None
         path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
         started = RunnerProcess(

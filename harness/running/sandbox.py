@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from backends.base import CPU, TRITON_INTERPRETED
 from harness.building.cache import cache_root, expected_root
 from harness.errors import UsageError
 from harness.running import drawn_seed
@@ -134,8 +135,9 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """The variables of the process: caches in the scratch folder, no bytecode, and no sign of a test."""
+def environment(folder: Path, device: str = CPU) -> dict[str, str]:
+    """The variables of the process: caches in the scratch folder, no bytecode, no sign of a test; what Triton asks."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
     caches = {name: str(folder / below) for name, below in _CACHES.items()}
-    return {**kept, **caches, "PYTHONDONTWRITEBYTECODE": "1"}
+    interpreted = {"TRITON_INTERPRET": "1"} if device == TRITON_INTERPRETED else {}
+    return {**kept, **caches, **interpreted, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from backends.base import CPU, CUDA, DEVICES, CompiledOperator, Declaration
+from backends.base import CPU, CUDA, CUDA_EMULATED, DEVICES, TRITON_INTERPRETED, CompiledOperator, Declaration
 from harness import discovery
 from harness.building import build
 from harness.discovery import Candidate, FoundBackend
@@ -94,7 +94,7 @@ class Slot:
         """Load the implementation. Raises Absent, Unavailable, Broken."""
         declared: tuple[Declaration, ...]
         if isinstance(self.source, Candidate):
-            discovery.require_device(self.device)
+            discovery.require_device_of_caller(self.device)
             function, found = discovery.load_candidate(self.source)
             source, declared = self.source.text, declarations(found)
         else:
@@ -201,6 +201,11 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         _known("operator", [found.operator], operators)
         _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):
+            if device == CUDA_EMULATED:
+                raise UsageError(
+                    f"--device was {device!r}, but should be another for the candidate {found.name}: CUDA is emulated "
+                    "for backends alone, whose sources the suite compiles itself"
+                )
             for dtype in dtypes:
                 place = (operators[found.operator], found.name, device, dtype, found)
                 if dtype in operators[found.operator].dtypes:
@@ -244,8 +249,12 @@ def _refuse_name_of_backend(found: Candidate) -> None:
 
 
 def _sensible_devices(found: FoundBackend) -> tuple[str, ...]:
-    """All devices of the backend that this machine has; if there is none, all of them, for cells that say `not-run`."""
-    here = tuple(device for device in found.backend.devices if device != CUDA or torch.cuda.is_available())
+    """All devices of the backend that this machine has; if there is none, all of them, for cells that say `not-run`.
+
+    Triton is interpreted only where there is no GPU: it is slow, and the GPU runs the same kernels.
+    """
+    absent = TRITON_INTERPRETED if torch.cuda.is_available() else CUDA
+    here = tuple(device for device in found.backend.devices if device != absent)
     return here or found.backend.devices
 
 

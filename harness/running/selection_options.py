@@ -15,7 +15,7 @@ from harness.running.selection import Selection
 MEANINGS = {
     "operator": "judge this operator; default: all",
     "backend": "judge this backend; default: all, or none where --candidate is given",
-    "device": "cpu, cuda or cuda-emulated; default: all that this machine has",
+    "device": "cpu, cuda, cuda-emulated or triton-interpreted; default: all that this machine has",
     "dtype": "float32, float64, float16 or bfloat16; default: all",
     "candidate": "judge any function: OPERATOR=FILE.py:FUNCTION or OPERATOR=package.module:FUNCTION",
     "backend-path": "a backend's folder, or a folder of backends, outside this repository",

@@ -76,7 +76,7 @@ def verify(
             if name not in those:
                 raise UnknownName(kind, name, those)
     device = _device(device)
-    discovery.require_device(device)
+    discovery.require_device_of_caller(device)
     declared = declarations(_declared(function))
     name = getattr(function, "__name__", type(function).__name__)
     drawn = Examples(examples, examples_seed)

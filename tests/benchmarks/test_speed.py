@@ -10,7 +10,7 @@ import pytest
 import torch
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from backends.base import CUDA, CUDA_EMULATED
+from backends.base import CUDA, SIMULATED
 from harness.bench import correctness
 from harness.errors import Unavailable
 from harness.judging.scenario import Scenario
@@ -23,7 +23,7 @@ from spec.contract import PHASES, Case
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every benchmark case of every selected slot; without emulation, whose time says nothing about a GPU."""
-    slots = [slot for slot in selected(metafunc.config) if slot.device != CUDA_EMULATED]
+    slots = [slot for slot in selected(metafunc.config) if slot.device not in SIMULATED]
     places = [(slot, case) for slot in slots for case in tagged(slot.operator, "benchmark")]
     ids = [f"{slot.id}-{case.name}" for slot, case in places]
     metafunc.parametrize(("place", "case"), places, ids=ids)

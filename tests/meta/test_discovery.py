@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backends.base import PythonFunction
-from harness import discovery
-from harness.discovery import all_backends, backend, candidate, load_candidate, operator, operators, require_device
+from harness import discovery, verify
+from harness.discovery import (
+    all_backends,
+    backend,
+    candidate,
+    load_candidate,
+    load_function,
+    operator,
+    operators,
+    require_device,
+)
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
 from harness.properties import all_properties
-from harness.report.cell import DECLARED, FAIL, NOT_RUN
+from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS
+from harness.running import sandbox
 from harness.running.selection import Selection, slots
 
 BACKEND = "from backends.base import Backend\nBACKEND = Backend('a test', devices=('cpu',))\n"
@@ -45,7 +57,10 @@ def _folder(path: Path, init: str = BACKEND, lltm: str = LLTM) -> Path:
     [
         (Selection(operators=("ltm",)), "unknown operator 'ltm'; did you mean 'lltm'\\? Known: .*lltm"),
         (Selection(backends=("aten_cpp",)), "unknown backend 'aten_cpp'; did you mean 'aten-cpp'\\? Known: aten-cpp, "),
-        (Selection(devices=("gpu",)), "unknown device 'gpu'; did you mean 'cuda'\\? Known: cpu, cuda, cuda-emulated"),
+        (
+            Selection(devices=("gpu",)),
+            "unknown device 'gpu'; did you mean 'cuda'\\? Known: cpu, cuda, cuda-emulated, triton",
+        ),
         (Selection(devices=("zzz",)), "unknown device 'zzz' Known: cpu"),
         (Selection(dtypes=("half",)), "unknown dtype 'half'; did you mean 'float16'\\?"),
         (Selection(dtypes=("flaot32",)), "unknown dtype 'flaot32'; did you mean 'float32'\\?"),
@@ -301,3 +316,31 @@ def test_entry_points_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     plug(_EntryPoint("aten-cpp", "plugged_in"))
     with pytest.raises(UsageError, match="there is a backend 'aten-cpp' already"):
         all_backends()
+
+
+def test_interpreted_triton_is_told_from_a_machine_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(Unavailable, match="triton is not installed: pip install triton"):
+        discovery.require_device("triton-interpreted")
+
+
+def test_a_function_of_this_process_is_interpreted_if_triton_was_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton reads the variable when a kernel is defined; another process gets it from the suite."""
+    usual = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: usual("json" if name == "triton" else name))
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    asked: dict[str, Any] = {"operator": "mlp", "device": "triton-interpreted", "properties": "forward-parity"}
+    with pytest.raises(UsageError, match="device was 'triton-interpreted', but TRITON_INTERPRET is not 1: set it"):
+        verify(load_function("mlp", "python-autograd", "cpu"), **asked)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    (cell,) = verify(load_function("mlp", "python-autograd", "cpu"), dtypes="float32", **asked).cells
+    assert (cell.device, cell.verdict) == ("triton-interpreted", PASS), cell
+    folder = Path("scratch")
+    monkeypatch.delenv("TRITON_INTERPRET")
+    assert sandbox.environment(folder, "triton-interpreted")["TRITON_INTERPRET"] == "1"
+    assert "TRITON_INTERPRET" not in sandbox.environment(folder, "cpu")
+
+
+def test_a_candidate_is_not_judged_where_cuda_is_emulated() -> None:
+    with pytest.raises(UsageError, match="--device was 'cuda-emulated', but should be another for the candidate f"):
+        slots(Selection(candidates=("mlp=math:f",), devices=("cuda-emulated",)))
