@@ -6,7 +6,7 @@ For a row x of N elements, with sums and the largest element over it:
     exponentials = exp(shifted)
     output       = exponentials / sum(exponentials)
 
-It may also be computed as exp(shifted - log(sum(exponentials))), which is equal.
+It may also be computed as exp(shifted - log(sum(exponentials))), which is equal; and so may y in the gradient.
 
 The vector-Jacobian product, from the output y. Let g be its cotangent; dy_i/dx_j = y_i ([i = j] - y_j):
 
@@ -62,8 +62,15 @@ def forward(input: Tensor) -> tuple[Tensor]:
 
 def vjp(cotangents: tuple[Tensor, ...], input: Tensor) -> Mapping[str, Tensor]:
     """The gradient by name, by the formula of the module's docstring."""
+    shifted, exponentials, total = intermediates(input).values()
     with wide(*forward(input), *cotangents) as (y, g):
-        d_input = y * (g - (g * y).sum(-1, keepdim=True))
+
+        def by_the_logarithm() -> Tensor:
+            """What autograd derives of exp(shifted - log(total)): y is computed in two ways, and both are used."""
+            product = g * torch.exp(shifted - total.log())
+            return product - exponentials / total * product.sum(-1, keepdim=True)
+
+        d_input = either(lambda: y * (g - (g * y).sum(-1, keepdim=True)), by_the_logarithm)
     return {"input": stored(d_input, input.dtype)}
 
 

@@ -65,7 +65,7 @@ def coverage(models: Sequence[Model], rows: Sequence[Row], strength: int) -> tup
 
 def _row(model: Model, missing: _Missing, left: Counter[Choice]) -> Row:
     """A row of the model, with the missing pair whose choices miss most others; empty if no pair is of this model."""
-    own = [pair for pair in missing if all(value in model.axes.get(axis, ()) for axis, value in pair)]
+    own = [pair for pair in missing if _is_of(model, pair)]
     if not own:
         return {}
     row = dict(max(own, key=lambda pair: sum(left[choice] for choice in pair)))
@@ -73,6 +73,11 @@ def _row(model: Model, missing: _Missing, left: Counter[Choice]) -> Row:
         axis, value = _next(model, row, missing, left)
         row[axis] = value
     return {axis: row[axis] for axis in model.axes}
+
+
+def _is_of(model: Model, pair: frozenset[Choice]) -> bool:
+    """Whether the pair can occur in the model: another model may have the same choices, and allow more of them."""
+    return all(value in model.axes.get(axis, ()) for axis, value in pair) and model.possible(dict(pair))
 
 
 def _next(model: Model, row: Row, missing: _Missing, left: Counter[Choice]) -> Choice:

@@ -117,6 +117,17 @@ def test_a_row_has_what_its_model_allows() -> None:
     assert len(rows) <= 10
 
 
+def test_a_pair_that_one_model_forbids_is_in_a_row_of_another() -> None:
+    """Two forms of an operator have the same sizes, and one of them more elements for them."""
+    axes = {"a": (1, 2), "b": (1, 2), "c": (1, 2)}
+    small, large = (
+        Model(axes, lambda chosen, most=most: chosen.get("a", 1) * chosen.get("b", 1) * chosen.get("c", 1) <= most)
+        for most in (8, 2)
+    )
+    rows = rows_of([large, small])
+    assert coverage([large, small], rows, 2) == (12, 12)
+
+
 def test_modes() -> None:
     with without_grad("no_grad"):
         assert (torch.is_grad_enabled(), torch.is_inference_mode_enabled()) == (False, False)

@@ -33,6 +33,7 @@ def reply(outputs: tuple[Tensor, ...], **changes: object) -> None:
         "single": False,
         "shares": [],
         "changed": [],
+        "overlaps": [],
         **changes,
     }
     connection.send_bytes(json.dumps(header).encode())
