@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.building.build import host_compiler
 from harness.errors import Unavailable
@@ -23,7 +24,7 @@ from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
 
 _FENCE = re.compile(
-    r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^ *```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL
 )
 
 
@@ -128,9 +129,9 @@ def test_sessions_that_pages_name_exist() -> None:
             assert name in sessions or name.replace("-", "_") in sessions, f"{page.name}: nox -s {name}"
 
 
-def _commands(example: str) -> list[list[str]]:
-    """The commands of docs/verify.md that judge this example, as lists of words."""
-    texts = [block.text.replace("\\\n", " ") for block in BLOCKS if (block.page, block.language) == ("verify.md", "sh")]
+def _commands(example: str, page: str = "verify.md") -> list[list[str]]:
+    """The commands of a page of docs/ that judge this example, as lists of words."""
+    texts = [block.text.replace("\\\n", " ") for block in BLOCKS if (block.page, block.language) == (page, "sh")]
     lines = [line for text in texts for line in text.splitlines() if f"docs/examples/{example}:" in line]
     return [words for words in map(shlex.split, lines) if "-k" in words]
 
@@ -145,6 +146,25 @@ def _lacking(example: str) -> str:
         except Unavailable as error:
             return str(error)
     return ""
+
+
+@pytest.mark.parametrize("example", ["first", "wrong_function"])
+def test_the_first_commands_fail_as_the_page_says(example: str, python: Run, tmp_path: Path) -> None:
+    (words,) = _commands(f"{example}.py", page="start.md")
+    done = python(*words[1:], f"--report={tmp_path / 'report.json'}", "-p", "no:cacheprovider")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (ROOT / "docs" / "examples" / f"{example}.txt").read_text() in done.stdout
+
+
+def test_the_command_for_a_gpu_holds(python: Run, tmp_path: Path) -> None:
+    """Without a GPU the same command is run on the CPU, where current-stream says nothing."""
+    (words,) = _commands("rms_norm.py", page="install.md")
+    report = tmp_path / "report.json"
+    if not torch.cuda.is_available():
+        words[words.index("cuda")] = "cpu"
+    done = python(*words[1:], f"--report={report}", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"forward-parity", "vjp-parity", "layouts"} <= {cell.property for cell in Report.read(report).cells}
 
 
 @pytest.mark.parametrize("example", ["rms_norm.py", "plain_function.py", "cpp_extension.py", "triton_kernel.py"])
