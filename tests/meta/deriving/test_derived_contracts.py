@@ -232,6 +232,15 @@ def test_the_contract_is_shown_and_saved(python: Run, tmp_path: Path) -> None:
     assert "exists already: it may have been corrected" in again.stderr
 
 
+def test_a_contract_is_the_same_whatever_was_drawn_before(tmp_path: Path) -> None:
+    """The example draws random numbers, and the values of every call have its deviation."""
+    torch.manual_seed(1)
+    first = source(derive(f"{FILE}:rms_norm", f"{FILE}:rms_example"), tmp_path)
+    torch.manual_seed(2)
+    assert source(derive(f"{FILE}:rms_norm", f"{FILE}:rms_example"), tmp_path) == first
+    assert torch.initial_seed() == 2
+
+
 def test_one_command_judges_by_a_reference(conformance: Run, python: Run, tmp_path: Path) -> None:
     """The candidate runs in a process of its own, as any other."""
     wrong, report = str(candidates.__file__), tmp_path / "report.json"
