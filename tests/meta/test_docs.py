@@ -153,7 +153,12 @@ def test_the_first_commands_fail_as_the_page_says(example: str, python: Run, tmp
     (words,) = _commands(f"{example}.py", page="start.md")
     done = python(*words[1:], f"--report={tmp_path / 'report.json'}", "-p", "no:cacheprovider")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert (ROOT / "docs" / "examples" / f"{example}.txt").read_text() in done.stdout
+    assert _rounded((ROOT / "docs" / "examples" / f"{example}.txt").read_text()) in _rounded(done.stdout)
+
+
+def _rounded(text: str) -> str:
+    """Figures with two digits: a processor with other vector instructions has other last ones."""
+    return re.sub(r"\d+\.\d+(e[+-]\d+)?", lambda found: f"{float(found[0]):.2g}", text)
 
 
 def test_the_command_for_a_gpu_holds(python: Run, tmp_path: Path) -> None:
