@@ -1,8 +1,9 @@
 """Count the bytes in use: all that an implementation keeps, whichever library allocated it.
 
 On the CPU, glibc's malloc gives the figure: torch, C++ and C allocate through it. What Python's own allocator holds in
-small pieces is not counted; no tensor is among it. On CUDA, PyTorch's allocator gives the figure. Figures are exact:
-nothing is sampled or rounded up to pages.
+small pieces is not counted; no tensor is among it. On CUDA, PyTorch's allocator gives the bytes that were
+requested of it: a block that it reuses may be up to a megabyte larger. Figures are exact: nothing is sampled or
+rounded up to pages.
 """
 
 from __future__ import annotations
@@ -55,13 +56,22 @@ def in_use(device: torch.device) -> int:
         return on_host()
     torch.cuda.synchronize(device)
     # Autograd's thread of a GPU frees what it used last a little after backward has returned.
-    found = torch.cuda.memory_allocated(device)
+    found = _requested("current", device)
     for _ in range(_LOOKS):
         time.sleep(_PAUSE)
-        before, found = found, torch.cuda.memory_allocated(device)
+        before, found = found, _requested("current", device)
         if found == before:
             break
     return found
+
+
+def peak() -> int:
+    """The most bytes in use on the current GPU since `torch.cuda.reset_peak_memory_stats`."""
+    return _requested("peak", torch.device("cuda"))
+
+
+def _requested(when: str, device: torch.device) -> int:
+    return int(torch.cuda.memory_stats(device)[f"requested_bytes.all.{when}"])
 
 
 @contextmanager

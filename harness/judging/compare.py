@@ -6,11 +6,12 @@ dtype. All four bounds must hold:
     largest     max|e|        <=  2 (E_max + u max|y|) + f
     rms         RMS(e)        <=  1.5 (E_rms + u RMS(y) / sqrt(3)) + f
     elementwise |e_i|         <=  8 max(sigma_i, median(sigma)/2) + 2 u |y_i| + f
-    gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)
+    gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)       if 3 E_gain < 1
 
 The last one shows a scale error of one percent that no single element shows. It is also applied to each named block,
 for example the rows of one gate in the weights: in the whole tensor, an error of one block is diluted. u/2 is the bias
 that the last operation in the dtype may have; no number of elements averages it away. f is `spec.rounding.underflow`.
+Where rounding alone may change the scale by its whole, as where y cancels to 0, the gain is not asked.
 
 Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite. If an
 output is not used, a gradient may have any value there: an implementation may or may not compute 0 * NaN. Where y is
@@ -177,6 +178,8 @@ def _first(mask: Tensor) -> tuple[int, ...]:
 
 
 def _gain_allowed(seen: float, y: Tensor, unit: float, floor: float) -> float:
+    if 3 * seen >= 1:
+        return math.inf
     return 3 * seen + unit * (2 / math.sqrt(y.numel()) + 0.5) + floor / max(_rms(y), floor)
 
 

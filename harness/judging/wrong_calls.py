@@ -54,10 +54,10 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
 
         for dim, length in enumerate(arg.shape_for(sizes)):
             shape = list(tensor.shape)
-            for size in (length + 1, length - 1, 1, 0):
+            for size in dict.fromkeys((length + 1, length - 1, 1, 0)):
                 shape[dim] = size
                 # A dimension whose size symbol occurs nowhere else may have any size.
-                if not _is_free(operator, arg.shape[dim], arg.name):
+                if size != length and not _is_free(operator, arg.shape[dim], arg.name):
                     yield call(
                         f"with size {size} for {length} in dimension {dim}", _sized(tensor, tuple(shape)), "shape"
                     )

@@ -1,7 +1,7 @@
 """On CUDA, work is queued on the current stream: forward and backward run after the work that is already queued there.
 
-The inputs hold NaN until a side stream, after some milliseconds of sleep, copies the values in. An implementation that
-launches on another stream, usually the legacy default stream, reads the NaN.
+The inputs hold NaN, and labels 0, until a side stream, after some milliseconds of sleep, copies the values in. An
+implementation that launches on another stream, usually the legacy default stream, reads the NaN.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from backends.base import CUDA
 from harness.judging.oracle import expected
@@ -33,7 +34,7 @@ def check(subject: Subject) -> dict[str, Any]:
     subject.outputs(values, scenario)  # one-time work of the first call is not tested here
     torch.cuda.synchronize()
     side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    staged = Call(tuple(torch.full_like(t, float("nan"), requires_grad=True) for t in values.inputs), values.cotangents)
+    staged = Call(tuple(_unready(t) for t in values.inputs), values.cotangents)
     with torch.cuda.stream(side):
         torch.cuda._sleep(_CYCLES)  # type: ignore[no-untyped-call]
         with torch.no_grad():
@@ -45,6 +46,11 @@ def check(subject: Subject) -> dict[str, Any]:
     tally.scenarios += 1
     tally.hold_all(scenario, measure, outputs, gradients)
     return tally.figures()
+
+
+def _unready(value: Tensor) -> Tensor:
+    """A tensor for value to be copied into."""
+    return torch.full_like(value, float("nan") if value.is_floating_point() else 0, requires_grad=value.requires_grad)
 
 
 PROPERTY = Property(

@@ -76,11 +76,15 @@ _HARMLESS = (
     "Attempting to run cuBLAS, but there was no current CUDA context.*:UserWarning",
     # torch.compile itself triggers this for a torch.autograd.Function
     ".*should not be instantiated.*:DeprecationWarning",
+    # torch.func under vmap runs an operator without a batching rule once for each sample: slow, and right
+    "There is a performance drop because we have not yet implemented the batching rule.*:UserWarning",
 )
 #: Names of the files and folders of tests that judge whatever is selected.
 _JUDGING = ("conformance", "test_properties.py")
 #: The group of the cells that take most of a GPU's memory.
 _LARGE = "large"
+#: Groups of cells for each worker, so that one long group does not keep all others waiting at the end.
+_EACH = 8
 #: What is judged first, in every dtype: whether values and gradients are right at all.
 _DECISIVE = ("forward-parity", "vjp-parity")
 
@@ -403,16 +407,19 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
     The decisive properties are a group of their own, which share their oracles and are judged before the others. With
-    many workers, a group is of a single backend: otherwise some workers would have no work.
+    many workers, a group is of a single backend, and of a single level: otherwise some workers would have no work.
     """
     if property is not None and property.large:
         return [_LARGE] * len(found)
     first = "first-" if property is not None and property.name in _DECISIVE else ""
     groups = [f"{first}{slot.operator.name}-{slot.dtype}" for slot in found]
     at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if len(set(groups)) >= 2 * at_work:
+    if len(set(groups)) >= _EACH * at_work:
         return groups
-    return [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
+    groups = [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
+    if property is None or first or len(set(groups)) >= _EACH * at_work:
+        return groups
+    return [f"{group}-{property.level}" for group in groups]
 
 
 class Judge:

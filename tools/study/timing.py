@@ -77,8 +77,8 @@ def gains(record: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=(CPU, CUDA), default=CUDA if torch.cuda.is_available() else CPU)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--case", nargs="+", default=["tutorial", "middle"])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--case", nargs="+", default=["tutorial"])
     parser.add_argument("-o", "--output", type=Path, required=True)
     given = parser.parse_args()
     settings = Settings(rounds=given.rounds, threads=(1,), cases=tuple(given.case), phases=(FORWARD,))

@@ -1,0 +1,26 @@
+"""Embedding: a selection of rows under torch.compile. The gradient of half types is added up in float32."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from backends._python.embedding import check_embedding_arguments
+from backends.base import PythonFunction
+from backends.torch_compile._compiled import compiled
+
+
+def _forward(weight: Tensor, indices: Tensor) -> Tensor:
+    wide = weight.to(torch.promote_types(weight.dtype, torch.float32))
+    rows = wide.index_select(0, indices.reshape(-1)).to(weight.dtype)
+    return rows.reshape(*indices.shape, weight.shape[1])
+
+
+def embedding(weight: Tensor, indices: Tensor) -> Tensor:
+    """The rows of weight at the indices."""
+    check_embedding_arguments(weight, indices)
+    output: Tensor = compiled(_forward)(weight, indices)
+    return output
+
+
+IMPLEMENTATION = PythonFunction(embedding)
