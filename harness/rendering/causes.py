@@ -1,7 +1,8 @@
 """Failures grouped by cause: one bug fails many properties in many dtypes, and a reader needs it once.
 
 Cells have the same cause if the first lines of their reasons are equal but for numbers and the call. A cell that
-compares a tensor whose values are wrong in the same dtype belongs to the cause of these values.
+compares a tensor whose values are wrong in the same dtype belongs to the cause of these values. Cells in which forward
+or backward raised the same error have one cause, whatever their properties called it for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from harness.report.suite import Suite
 #: The part of a first line that is looked at: a candidate may have written megabytes.
 _LOOKED_AT = 2_000
 _COMPARED = re.compile(r"^(?P<what>.+) was \S+(?: at \([^)]*\))?, but should be ")
+_RAISED = re.compile(r"\b(?P<what>(?:forward|backward) raised .+)")
+#: As much of an error as tells it from others: PyTorch's may list all backends.
+_ERROR = 200
 _NUMBER = re.compile(r"\d[\w.+-]*")
 
 
@@ -37,29 +41,36 @@ class Cause:
         return list(dict.fromkeys(str(getattr(cell, axis)) for cell in self.cells))
 
 
-#: For the first two levels, the devices and dtypes in which they fail.
-Roots = dict[str, set[tuple[str, str]]]
+@dataclass(frozen=True)
+class Roots:
+    """For the first two levels, the devices and dtypes in which they fail; and the errors raised for values there."""
+
+    wrong: dict[str, set[tuple[str, str]]]
+    errors: set[tuple[str, str, str]]
 
 
 def roots(cells: Iterable[Cell], suite: Suite) -> Roots:
     """Where values and gradients of these cells, all of one implementation, are wrong."""
-    found: Roots = {VALUES: set(), GRADIENTS: set()}
+    found = Roots({VALUES: set(), GRADIENTS: set()}, set())
     for level, verdict, cell in counted(cells, suite):
-        if verdict == FAIL and level in found:
-            found[level].add((cell.device, cell.dtype))
+        if verdict == FAIL and level in found.wrong:
+            found.wrong[level].add((cell.device, cell.dtype))
+            if level == VALUES and raised(cell):
+                found.errors.add((cell.device, cell.dtype, raised(cell)))
     return found
 
 
-def follows(level: str, cell: Cell, wrong: Roots) -> str:
+def follows(level: str, cell: Cell, known: Roots) -> str:
     """The level whose failure probably explains that this cell failed at `level`, or "".
 
-    Where values are wrong, so are gradients, and whatever compares values; where gradients are wrong, whatever compares
-    gradients.
+    Where values are wrong, so are gradients, and whatever compares values, or raises the same error; where gradients
+    are wrong, whatever compares gradients.
     """
     place, tensor = (cell.device, cell.dtype), compared(cell)
-    if level != VALUES and place in wrong[VALUES] and (level == GRADIENTS or tensor):
+    same = tensor or (*place, raised(cell)) in known.errors
+    if level != VALUES and place in known.wrong[VALUES] and (level == GRADIENTS or same):
         return VALUES
-    if level not in (VALUES, GRADIENTS) and place in wrong[GRADIENTS] and tensor.startswith("gradient"):
+    if level not in (VALUES, GRADIENTS) and place in known.wrong[GRADIENTS] and tensor.startswith("gradient"):
         return GRADIENTS
     return ""
 
@@ -74,22 +85,25 @@ def causes(cells: Iterable[Cell], suite: Suite) -> list[Cause]:
 
 
 def _of_one(cells: list[Cell], suite: Suite) -> list[Cause]:
-    wrong = roots(cells, suite)
+    known = roots(cells, suite)
     at = {cell.key: level for level, verdict, cell in counted(cells, suite) if verdict == FAIL}
     groups: dict[tuple[str, ...], list[Cell]] = {}
     tensors: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    errors: dict[tuple[str, str], tuple[str, ...]] = {}
     dtypes = suite.ordered("dtype", (cell.dtype for cell in cells))
     order = sorted(facts.failures(cells), key=lambda cell: (LEVELS.index(at[cell.key]), dtypes.index(cell.dtype)))
     for cell in order:
         level, tensor = at[cell.key], compared(cell)
         where = (tensor, cell.device, cell.dtype)
-        key = tensors.get(where, ()) if tensor else ()
-        key = key or (level, cell.property if not tensor else "", _essence(cell))
+        key = tensors.get(where, ()) if tensor else errors.get((cell.device, raised(cell)), ())
+        key = key or (level, "" if tensor or raised(cell) else cell.property, _essence(cell))
         if tensor and level in (VALUES, GRADIENTS):
             tensors.setdefault(where, key)
+        if raised(cell):
+            errors.setdefault((cell.device, raised(cell)), key)
         groups.setdefault(key, []).append(cell)
     return [
-        Cause(key[0], _common(follows(at[cell.key], cell, wrong) for cell in some), tuple(some))
+        Cause(key[0], _common(follows(at[cell.key], cell, known) for cell in some), tuple(some))
         for key, some in groups.items()
     ]
 
@@ -103,6 +117,17 @@ def compared(cell: Cell) -> str:
     """The tensor whose value the reason calls wrong, or ""."""
     match = _COMPARED.match(_first(cell))
     return re.split("[:,] ", match["what"])[-1] if match else ""
+
+
+def error(cell: Cell) -> str:
+    """What forward or backward raised, `forward raised ValueError: ...`, or ""."""
+    match = _RAISED.search(_first(cell))
+    return match["what"].partition("; it should ")[0].partition(" [")[0][:_ERROR] if match else ""
+
+
+def raised(cell: Cell) -> str:
+    """The error without numbers, by which it is compared with others."""
+    return _NUMBER.sub("#", error(cell))
 
 
 def _first(cell: Cell) -> str:

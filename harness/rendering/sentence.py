@@ -151,7 +151,7 @@ class Implementation:
 
     def _wrong_words(self) -> list[str]:
         numbers = [
-            f"{_SUBJECT[level]} are wrong{self._where(cells)} ({self._count(level, cells)})"
+            f"{_SUBJECT[level]} are {self._how_wrong(cells)} ({self._count(level, cells)})"
             for level, cells in self.wrong.items()
             if level in (VALUES, GRADIENTS)
         ]
@@ -165,6 +165,13 @@ class Implementation:
             else:
                 found.append(f"Fails: {_properties(cells)} ({count} at level {level}).")
         return found
+
+    def _how_wrong(self, cells: Sequence[Cell]) -> str:
+        """`wrong in float32`, or `missing in float32, since forward raised ...` if each cell has the same error."""
+        where = self._where(cells)
+        if len({causes.raised(cell) for cell in cells}) > 1 or not causes.raised(cells[0]):
+            return f"wrong{where}"
+        return f"missing{where}, since {causes.error(cells[0]).partition('. ')[0]}"
 
     def _count(self, level: str, cells: Sequence[Cell]) -> str:
         """`3 of 20 cells`, with the properties if plain calls are right."""

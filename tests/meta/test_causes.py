@@ -91,3 +91,14 @@ def test_the_recorded_wrong_function_has_few_causes() -> None:
     assert sum(len(one.cells) for one in found) == report.count(FAIL)
     assert found[0].cells[0].key[3:] == ("float32", "forward-parity"), "its reason is the one to read"
     assert all(one.follows for one in found[1:] if one.level in (GRADIENTS, SAFE))
+
+
+def test_an_error_that_all_calls_raise_is_one_cause_whatever_they_were_for() -> None:
+    raised = "forward raised ValueError: 3 is too many; it should return (new_h,) [lltm(small: batch=3)]"
+    cells = [
+        row(name, FAIL, dtype, raised) for name in ("forward-parity", "memory") for dtype in ("float32", "float64")
+    ]
+    cells.append(row("vjp-parity", FAIL, reason=raised.replace("3", "4").replace("forward", "with x, forward", 1)))
+    assert grouped(*cells) == [(VALUES, "", ["forward-parity", "vjp-parity", "memory"], ["float32", "float64"])]
+    cells.append(row("opcheck", FAIL, reason=raised.replace("too many", "too few")))
+    assert len(grouped(*cells)) == 2, "another error"

@@ -174,6 +174,17 @@ def test_harm_is_told_beside_wrong_values_unless_it_compares_values(reason: str,
     assert said(*cells) == f"Wrong: values are wrong in float32 (1 of 1 cells). {safe}{expected}"
 
 
+def test_values_that_are_missing_are_not_called_wrong_and_explain_what_raises_the_same() -> None:
+    error = "forward raised NotImplementedError: no kernel for 'CUDA'. This could be because [CPU]; it should return y"
+    cells = [row(name, FAIL, reason=error) for name in ("forward-parity", "vjp-parity", "memory")]
+    assert said(*cells) == (
+        "Wrong: values are missing in float32, since forward raised NotImplementedError: no kernel for 'CUDA' "
+        "(1 of 1 cells). Gradients and safety were not judged apart."
+    )
+    cells[0] = row("forward-parity", FAIL)
+    assert said(*cells).startswith("Wrong: values are wrong in float32 (1 of 1 cells). Not safe: memory")
+
+
 def test_what_compares_outputs_does_not_follow_from_wrong_gradients() -> None:
     gradient = row("vjp-parity", FAIL, reason=WRONG_GRADIENT)
     assert said(row("forward-parity"), gradient, row("memory", FAIL, reason=f"again: {WRONG}")) == (
