@@ -4,8 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from harness.judging.property import INTEGRATION
 from harness.properties import all_properties
 from harness.rendering import tables
@@ -30,16 +28,14 @@ def test_tables_are_those_of_the_reports() -> None:
         assert not [cell for cell in report.cells if cell.verdict in (FAIL, NO_EVIDENCE)]
 
 
-@pytest.mark.parametrize(("machine", "place"), [("CPU", "cpu"), ("NVIDIA H200", "nvidia-h200")])
-def test_the_counts_of_the_readme_are_those_of_the_reports(machine: str, place: str) -> None:
-    report = Report.read(ROOT / "results" / place / "operators.json")
-    expected = []
-    for operator in sorted({cell.operator for cell in report.cells}):
-        verdicts = [cell.verdict for cell in report.cells if cell.operator == operator]
-        counts = [str(verdicts.count(verdict)) for verdict in (PASS, FAIL, NO_EVIDENCE, DECLARED, NOT_RUN)]
-        expected.append(f"| {' | '.join([machine, operator, *counts])} |")
-    shown = [line for line in README.splitlines() if line.startswith(f"| {machine} |")]
-    assert shown == expected, "the README should show these rows:\n" + "\n".join(expected)
+def test_the_counts_of_the_readme_are_those_of_the_reports() -> None:
+    for name, place in (("CPU", "cpu"), ("NVIDIA H200", "nvidia-h200")):
+        cells = Report.read(ROOT / "results" / place / "operators.json").cells
+        verdicts = [cell.verdict for cell in cells]
+        counts = (verdicts.count(verdict) for verdict in (PASS, FAIL, NO_EVIDENCE, DECLARED, NOT_RUN))
+        row = f"| {name} | {len({cell.operator for cell in cells})} | {' | '.join(map(str, counts))} |"
+        assert row in README.splitlines(), f"the README should show this row:\n{row}"
+    assert len(README.splitlines()) <= 130, "the first page is short"
 
 
 def test_the_error_rates_of_the_readme_are_those_of_the_records() -> None:
