@@ -57,14 +57,20 @@ def activated(z: Tensor, activation: str) -> Tensor:
     """act(z)."""
     if activation == "relu":
         return F.relu(z)
-    return F.gelu(z) if activation == "gelu" else F.silu(z)
+    # Not F.gelu: on a CPU with AVX512 it is NaN at inf (docs/findings.md).
+    return z * distribution(z) if activation == "gelu" else F.silu(z)
+
+
+def distribution(z: Tensor) -> Tensor:
+    """Phi(z), the distribution function of the normal distribution."""
+    return 0.5 * (1 + torch.erf(z * math.sqrt(0.5)))
 
 
 def smooth_slope(z: Tensor, activation: str) -> Tensor:
     """The derivative of gelu or silu."""
     if activation == "gelu":
         density = torch.exp(z * z * -0.5) * (1 / math.sqrt(2 * math.pi))
-        return 0.5 * (1 + torch.erf(z * math.sqrt(0.5))) + z * density
+        return distribution(z) + z * density
     s = torch.sigmoid(z)
     return either(lambda: s * (1 + z * (1 - s)), lambda: s + z * s * (1 - s))
 

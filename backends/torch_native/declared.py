@@ -97,6 +97,12 @@ _CROSS_ENTROPY = _declared(
     CUDA,
 )
 
+_LINEAR_ACT = _declared(
+    "linear_act",
+    "F.gelu on a CPU with AVX512 is NaN at infinity in float32 and bfloat16",
+    dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), (torch.float32, torch.bfloat16)),
+)
+
 _LOG_SOFTMAX = _declared(
     "log_softmax",
     "F.log_softmax on the CPU rounds the sum of exponentials to the half type: of (8, 0) the first result is 0, where "
@@ -131,4 +137,13 @@ _SOFTMAX = _declared(
     CUDA,
 )
 
-DECLARED = (*_ATTENTION, *_CROSS_ENTROPY, *_EMBEDDING, *_LAYER_NORM, *_LOG_SOFTMAX, *_RMS_NORM, *_SOFTMAX)
+DECLARED = (
+    *_ATTENTION,
+    *_CROSS_ENTROPY,
+    *_EMBEDDING,
+    *_LAYER_NORM,
+    *_LINEAR_ACT,
+    *_LOG_SOFTMAX,
+    *_RMS_NORM,
+    *_SOFTMAX,
+)

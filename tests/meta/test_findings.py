@@ -34,6 +34,8 @@ def test_it_prints_what_the_page_says(script: Path) -> None:
     of_gpu = script.stem.startswith("cuda_")
     if of_gpu and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
+    if script.stem.startswith("avx512_") and torch.backends.cpu.get_cpu_capability() != "AVX512":
+        pytest.skip("a processor without AVX512")
     release = OF_GPU if of_gpu else RELEASE
     if not torch.__version__.startswith(release):
         pytest.skip(f"the page speaks of torch {release}, and here is {torch.__version__}")

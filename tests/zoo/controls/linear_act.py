@@ -11,7 +11,14 @@ from tests.zoo.honest.linear_act import Layer
 from tests.zoo.registry import OLD_STYLE, control
 
 Optional = Tensor | None
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """Not F.gelu, which some processors get wrong at infinity: docs/findings.md."""
+    return x * (0.5 * (1 + torch.erf(x * math.sqrt(0.5))))
+
+
+_ACTIVATIONS = {"relu": F.relu, "gelu": _gelu, "silu": F.silu}
 
 
 @control(gives_up=OLD_STYLE)
