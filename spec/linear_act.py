@@ -45,6 +45,11 @@ from spec.rowwise import Change, Drawn, case, families, ordinary
 
 #: The names that `activation` may have, each with the place where the slope changes its sign.
 ACTIVATIONS = {"relu": 0.0, "gelu": -0.7517915, "silu": -1.2784645427610738}
+_SAVED = {
+    "relu": ("activated",),
+    "gelu": ("pre_activations", "argument_of_erf", "distribution"),
+    "silu": ("pre_activations",),
+}
 
 
 def pre_activations(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -215,7 +220,7 @@ def _form(
         ),
         flops=(f"2*{product}", f"4*{product}"),
         elementwise=("2*batch*out_features", "3*batch*out_features"),
-        saved=(TensorArg("activated" if activation == "relu" else "pre_activations", ("batch", "out_features")),),
+        saved=tuple(TensorArg(each, ("batch", "out_features")) for each in _SAVED[activation]),
     )
 
 
