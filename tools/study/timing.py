@@ -1,6 +1,6 @@
 """Measure what attacks on the measurement of time gain, each beside the same function without the attack.
 
-    python -m tools.study.timing -o results/nvidia-h200/timing-attacks.json              # about 2 minutes on a GPU
+    python -m tools.study.timing -o results/nvidia-h200/timing-attacks.json              # about 2 minutes on an H200
     python -m tools.study.timing --device cpu -o reports/timing-attacks.json             # without CUDA streams
 
 A gain is the seconds of a call of the function without the attack, divided by those of the attack, round by round.

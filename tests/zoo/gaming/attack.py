@@ -72,5 +72,5 @@ class Attack:
         if self.outcome != CAUGHT:
             return self.why
         if self.way == GPU:
-            return f"{self.property}; expected, and not run yet"
+            return f"{self.property}; on a GPU, last run on an H200 at 46c8ea0"
         return f"{self.property}, {self.why}" if self.why else self.property
