@@ -3,19 +3,21 @@
 The axes are the size of each symbol, the layout of each input, the kind of each cotangent, the family of values,
 whether each input requires grad, and the mode of a call without grad. Many faults need two of them at once: more rows
 than a block and a transposed tensor, an expanded cotangent and one gradient alone. All combinations are too many; all
-pairs are some 75 calls. The form of an operator is an axis too: two choices that occur together in one form need not
+pairs are some 100 calls. The form of an operator is an axis too: two choices that occur together in one form need not
 occur together in another.
+
+Some choices hide others: where the size of a dimension is 1, its stride does not matter, and where a gradient is not
+wanted, no cotangent does. So every two choices that hide nothing occur together in a call in which nothing is hidden.
 
 Source of the method: D. Kuhn, R. Kacker, Y. Lei, "Practical combinatorial testing", NIST SP 800-142 (2010).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations, product
 from math import prod
 from typing import Any
 
@@ -23,6 +25,7 @@ import torch
 
 from harness.judging.covering import Choice, Model, coverage, rows_of
 from harness.judging.oracle import ByIdentity
+from harness.judging.ratios import in_ratios
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
 from spec.contract import Operator
 
@@ -31,8 +34,7 @@ SIZES = (1, 3, 8, 33)
 #: One more size, the first that the volume allows; the very first is for rows alone. They are prime, so that they are
 #: no multiple of any block.
 LARGE = (4099, 1031, 257, 67)
-#: Further calls have sizes in these ratios, which are multiples of `_BASE`. Ordinary calls have `_OTHER`.
-RATIOS = (1, 2, 3, 4)
+#: Further calls have sizes in ratios, which are multiples of `_BASE`. Ordinary calls have `_OTHER`.
 _BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
 STEPS = (1, 2, 5)
@@ -78,24 +80,37 @@ def combinations_of(operator: Operator) -> Combinations:
 def _computed(key: ByIdentity) -> Combinations:
     forms = {form.form: form for form in key.operator.every_form()}
     models = [_model(form) for form in forms.values()]
-    rows = rows_of(models)
+    rows = rows_of(models, rows_of([_model(form, clear=True) for form in forms.values()]))
     calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
     further = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]
     return Combinations((*calls, *further, *_ratios(key.operator)), *counts)
 
 
-def _model(form: Operator) -> Model:
-    """The axes of one form, in the order of all forms, and the form itself as one more."""
+def _model(form: Operator, clear: bool = False) -> Model:
+    """The axes of one form, in the order of all forms, and the form itself as one more; `clear`: what hides nothing."""
     known: dict[tuple[Choice, ...], bool] = {}
+    axes = axes_of(form)
+    if clear:
+        axes = {name: tuple(value for value in axes[name] if not _hides(name, value)) or axes[name] for name in axes}
+    least = {name.removeprefix("size of "): min(axes[name]) for name in axes if name.startswith("size of ")}
 
     def possible(chosen: Mapping[str, Any]) -> bool:
         bounded = tuple(choice for choice in chosen.items() if choice[0].startswith(_BOUNDED))
         if len(bounded) > 1 and bounded not in known:
-            known[bounded] = _possible(form, dict(bounded))
+            known[bounded] = _possible(form, dict(bounded), least)
         return known.get(bounded, True)
 
-    return Model({"form": (form.form,), **dict(sorted(axes_of(form).items()))}, possible)
+    return Model({"form": (form.form,), **dict(sorted(axes.items()))}, possible)
+
+
+def _hides(axis: str, value: Any) -> bool:
+    """Whether a fault in another choice may not show beside this one; the largest size leaves the others no room."""
+    if axis.startswith("size of "):
+        return value == 1 or value in LARGE
+    if axis.startswith("cotangent of "):
+        return value in ("zero", "missing")
+    return value != "normal" if axis == "values" else value is False
 
 
 def _ordinary(operator: Operator) -> Iterator[Combination]:
@@ -109,37 +124,19 @@ def _ratios(operator: Operator) -> Iterator[Combination]:
     """Every two sizes equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
     symbols = [name for name in operator.symbols() if name not in operator.sequential]
     fixed = dict.fromkeys(operator.sequential, STEPS[-1])
-    found = [
-        {**fixed, **dict(zip(symbols, (_BASE * factor for factor in factors), strict=True))}
-        for factors in product(RATIOS, repeat=len(symbols))
-    ]
-    possible = [sizes for sizes in found if _volume(operator, sizes) <= VOLUME]
-    missing = {pair for sizes in possible for pair in _multiples(symbols, sizes)}
-    number = 0
-    while missing:
-        sizes = max(possible, key=lambda sizes: len(missing & _multiples(symbols, sizes)))
-        missing -= _multiples(symbols, sizes)
-        number += 1
+    found = in_ratios(symbols, _BASE, lambda sizes: _volume(operator, {**fixed, **sizes}) <= VOLUME)
+    for number, sizes in enumerate(found, start=1):
+        every = {**fixed, **sizes}
         for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
             flat = layout == LAYOUTS[0]
             layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
             scenario = Scenario(
-                tuple((symbol, sizes[symbol]) for symbol in operator.symbols()),
+                tuple((symbol, every[symbol]) for symbol in operator.symbols()),
                 name=f"ratios-{number}",
                 seed=number,
                 layouts=layouts,
             )
             yield Combination(operator.form, scenario, mode)
-
-
-def _multiples(symbols: Sequence[str], sizes: Mapping[str, int]) -> set[tuple[str, str, int]]:
-    """Which size is which multiple of which other, of those in `RATIOS`."""
-    return {
-        (one, other, ratio)
-        for one, other in permutations(symbols, 2)
-        for ratio in RATIOS
-        if sizes[one] == ratio * sizes[other]
-    }
 
 
 def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
@@ -168,19 +165,19 @@ def _large(operator: Operator, symbol: str) -> int:
     return next(size for size in sizes if _volume(operator, {symbol: size}) <= VOLUME)
 
 
-def _volume(operator: Operator, sizes: Mapping[str, int]) -> int:
-    """The elements of a call as `VOLUME` limits them; a size that is not chosen yet is 1."""
-    every = {symbol: sizes.get(symbol, 1) for symbol in operator.symbols()}
+def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, int] | None = None) -> int:
+    """The elements of a call as `VOLUME` limits them; a size that is not chosen yet is the `least`, or 1."""
+    every = {symbol: sizes.get(symbol, (least or {}).get(symbol, 1)) for symbol in operator.symbols()}
     elements = sum(prod(arg.shape_for(every)) for arg in (*operator.inputs, *operator.outputs))
     return max(elements, prod(every.values()) // 2)
 
 
-def _possible(operator: Operator, chosen: Mapping[str, Any]) -> bool:
-    """Whether a call with these choices, and any others, can be made and is worth it."""
+def _possible(operator: Operator, chosen: Mapping[str, Any], least: Mapping[str, int]) -> bool:
+    """Whether a call with these choices, and any others, can be made and is worth it; `least` sizes for the others."""
     sizes = {axis.removeprefix("size of "): size for axis, size in chosen.items() if axis.startswith("size of ")}
     kinds = [kind for axis, kind in chosen.items() if axis.startswith("cotangent of ")]
     nothing = len(kinds) == len(operator.outputs) and all(kind == "missing" for kind in kinds)
-    return _volume(operator, sizes) <= VOLUME and not nothing
+    return _volume(operator, sizes, least) <= VOLUME and not nothing
 
 
 def _combination(operator: Operator, row: Mapping[str, Any], number: int) -> Combination:

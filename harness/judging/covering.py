@@ -42,11 +42,14 @@ class Model:
                     yield tuple(zip(names, values, strict=True))
 
 
-def rows_of(models: Sequence[Model]) -> list[Row]:
-    """Rows of any of the models, with every two choices that can occur together in one. The same each time."""
+def rows_of(models: Sequence[Model], first: Sequence[Row] = ()) -> list[Row]:
+    """The rows `first`, and further ones, with every two choices that can occur together in one. The same each time."""
     missing: _Missing = dict.fromkeys(frozenset(pair) for model in models for pair in model.sets(2))
+    rows = list(first)
+    for row in first:
+        for pair in _pairs(row) & missing.keys():
+            del missing[pair]
     left = Counter(choice for pair in missing for choice in pair)
-    rows: list[Row] = []
     while missing:
         found = [row for model in models if (row := _row(model, missing, left))]
         rows.append(max(found, key=lambda row: len(_pairs(row) & missing.keys())))

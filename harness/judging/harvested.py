@@ -7,9 +7,9 @@ because a tail is what is forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import permutations
 from math import prod
 
+from harness.judging.ratios import in_ratios
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative
 from spec.contract import Operator
@@ -24,8 +24,6 @@ VOLUME = 2**17
 LARGE = 2**23
 #: Steps that the reference loops over at most.
 STEPS = 64
-#: How many times as large as another one a size is.
-_RATIOS = (1, 2, 4)
 
 
 def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
@@ -51,6 +49,16 @@ def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]
     ]
 
 
+def exactly(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
+    """The same for each constant itself."""
+    return [
+        (symbol, c)
+        for c in constants
+        for symbol in operator.symbols()
+        if not (symbol in operator.sequential and c > STEPS)
+    ]
+
+
 def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
     """A call for each size whose volume is usual, the other sizes small."""
     for symbol, size in sizes:
@@ -73,14 +81,13 @@ def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
 
 
 def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
-    """Every two sizes in a ratio, the smaller one beyond a constant: a layout must not be guessed from sizes."""
+    """Every two sizes in a ratio, the smallest one beyond a constant: a layout must not be guessed from sizes."""
     symbols = [name for name in operator.symbols() if name not in operator.sequential]
+    usual = representative(operator).sizes
     for c in constants:
-        for one, other in permutations(symbols, 2):
-            for ratio in _RATIOS:
-                every = {**representative(operator).sizes, one: c + 1, other: ratio * (c + 1)}
-                if volume(operator, every) <= VOLUME and (ratio > 1 or one < other):
-                    yield _scenario(every, f"{other}-is-{ratio}-{one}-{c + 1}", c)
+        found = in_ratios(symbols, c + 1, lambda sizes: volume(operator, {**usual, **sizes}) <= VOLUME)
+        for number, sizes in enumerate(found, start=1):
+            yield _scenario({**usual, **sizes}, f"ratios-{number}-beyond-{c}", c)
 
 
 def _scenario(sizes: dict[str, int], name: str, seed: int) -> Scenario:

@@ -23,8 +23,9 @@ LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded"
 COTANGENTS = ("normal", "ones", "scaled", "rows", "columns", "transposed", "strided", "offset", "zero", "missing")
 #: The kinds that change the values; the others place the same values elsewhere in memory.
 CHANGING = frozenset({"expanded", "repeated", "ones", "scaled", "rows", "columns", "zero", "missing"})
-#: The value of a `scaled` cotangent, a number of every dtype.
-SCALE = 0.375
+#: The value of a `scaled` cotangent for even and for odd seeds, numbers of every dtype. The second is beyond what a
+#: cotangent may be limited to.
+SCALES = (0.375, 768.0)
 
 _COTANGENT_SEED = 1_000_003
 
@@ -145,23 +146,23 @@ def realise(
         lay_out(arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, "contiguous"), around)
         for arg in operator.inputs
     )
-    draw = Draw(scenario.seed + _COTANGENT_SEED)
+    draw, scale = Draw(scenario.seed + _COTANGENT_SEED), SCALES[scenario.seed % 2]
     cotangents = tuple(
-        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), around)
+        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), scale, around)
         for arg in operator.outputs
     )
     return Call(inputs, cotangents)
 
 
-def _cotangent(values: Tensor, kind: str, around: float) -> Tensor | None:
+def _cotangent(values: Tensor, kind: str, scale: float, around: float) -> Tensor | None:
     match kind:
         case "missing":
             return None
         case "zero":
             return torch.zeros_like(values)
         case "ones" | "scaled":
-            scale = 1.0 if kind == "ones" else SCALE
-            return torch.full((), scale, dtype=values.dtype, device=values.device).expand(values.shape)
+            number = 1.0 if kind == "ones" else scale
+            return torch.full((), number, dtype=values.dtype, device=values.device).expand(values.shape)
         case "rows" if values.dim() >= 1:
             return values[:1].clone().expand(values.shape)
         case "columns" if values.dim() >= 1:

@@ -4,7 +4,8 @@ An operator that sets the default dtype, seeds the generator, turns TF32 on or f
 runs after it, far from the place where one would look. So all such state is read before and after a forward, a
 backward, a forward without grad and a call that is refused (code that sets and resets state often forgets this path).
 This is done twice: from the usual state and from an unusual one, because to reset a flag to its usual value is a change
-too. From the usual state, forward and backward are also called at sizes beyond the integers of the source.
+too. From the usual state, forward and backward are also called with each size at a multiple of small blocks, and beyond
+the integers of the source.
 
 Each thread has a floating-point mode of its own: the flushing of denormals, rounding, traps. It is read on the calling
 thread, on torch's OpenMP threads, on the threads of its pool for tasks if that was started, and on the GPU's thread of
@@ -35,6 +36,8 @@ from harness.report.levels import PYTORCH
 
 #: Sizes beyond constants of the source at which forward and backward are called.
 BEYOND = 40
+#: A multiple of 2, 3, 4, 5, 6, 8, 10 and 12, so of most small blocks; the other where the reference loops.
+MULTIPLE, STEPS = 120, 60
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -44,7 +47,7 @@ def check(subject: Subject) -> dict[str, Any]:
     phases = 0
     with watched(subject.device) as watch:
         phases += _phases(subject, scenario, watch)
-        phases += _beyond_constants(subject, watch)
+        phases += _other_sizes(subject, watch)
         with watched(subject.device) as inner:
             inner.unusual()
             try:
@@ -54,17 +57,19 @@ def check(subject: Subject) -> dict[str, Any]:
     return {"phases": phases, "probes": len(probes(subject.device)), "fresh process": first_use.hold(subject)}
 
 
-def _beyond_constants(subject: Subject, watch: Watch) -> int:
-    """Calls at sizes beyond the integers of its source. Other threads are asked at the end."""
-    sizes = harvested.beyond(subject.operator, constants_of(subject.files or ()))
-    scenarios = list(islice(harvested.small(subject.operator, sizes), BEYOND))
+def _other_sizes(subject: Subject, watch: Watch) -> int:
+    """Calls at multiples, and at sizes beyond the integers of its source. Other threads are asked at the end."""
+    operator = subject.operator
+    multiples = [(name, STEPS if name in operator.sequential else MULTIPLE) for name in operator.symbols()]
+    beyond = islice(harvested.small(operator, harvested.beyond(operator, constants_of(subject.files or ()))), BEYOND)
+    scenarios = [*harvested.small(operator, multiples), *beyond]
     for scenario in scenarios:
         call = subject.realise(scenario)
         subject.gradients(call, subject.outputs(call, scenario), scenario)
         for name, now, was in watch.changes(elsewhere=scenario is scenarios[-1]):
             raise Failure(
-                f"{name} was {now} after forward and backward at sizes beyond an integer of its source, but should be "
-                f"left as it was, {was} [{scenario.describe(subject.operator)}]"
+                f"{name} was {now} after forward and backward, but should be left as it was, {was} "
+                f"[{scenario.describe(operator)}]"
             )
     return 2 * len(scenarios)
 

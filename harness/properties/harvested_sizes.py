@@ -2,8 +2,8 @@
 
 For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At c + 1,
 and at the next multiple of small blocks, the call is made in other ways too: for every subset of inputs that require
-grad, without grad, and without grad with equal rows. Then every two sizes are asked in ratios of 1, 2 and 4, the
-smaller one beyond c. The figures say what was left out.
+grad, without grad, and without grad with equal rows; at c itself, without grad alone. Then every two sizes are asked in
+ratios of 1 to 4, the smallest one beyond c. The figures say what was left out.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from harness.judging.tally import Tally
 from harness.report.levels import VALUES
 from spec.contract import Operator
 
-#: Sizes that are asked at most; sizes beyond a constant that are asked in all ways; and ratios.
-CALLS, IN_ALL_WAYS, RATIOS = 80, 12, 24
+#: Sizes that are asked at most; sizes beyond a constant that are asked in all ways, and at one without grad; ratios.
+CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 12, 24
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -45,8 +45,10 @@ def check(subject: Subject) -> dict[str, Any]:
     for number, scenario in enumerate(_spread(harvested.small(operator, beyond), IN_ALL_WAYS)):
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
-        for layouts in ((), _equal_rows(operator)):
-            hold_without_grad(tally, replace(scenario, layouts=layouts), WITHOUT_GRAD[number % 2])
+        _without_grad(tally, scenario, number)
+    exactly = harvested.exactly(operator, constants)
+    for number, scenario in enumerate(_spread(harvested.small(operator, exactly), EXACTLY)):
+        _without_grad(tally, scenario, number)
     for number, scenario in enumerate(large):
         hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
@@ -54,6 +56,12 @@ def check(subject: Subject) -> dict[str, Any]:
     figures = {**tally.figures(), "constants": constants}
     left_out = [scenario.name for scenario in asked[CALLS:]]
     return {**figures, "left_out": left_out} if left_out else figures
+
+
+def _without_grad(tally: Tally, scenario: Scenario, number: int) -> None:
+    """The call with its own rows and with equal rows, in one of the modes."""
+    for layouts in ((), _equal_rows(tally.subject.operator)):
+        hold_without_grad(tally, replace(scenario, layouts=layouts), WITHOUT_GRAD[number % 2])
 
 
 def _spread(found: Iterable[Scenario], count: int) -> list[Scenario]:

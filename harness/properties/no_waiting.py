@@ -25,6 +25,7 @@ from harness.report.levels import PRODUCTION
 #: How long the stream sleeps in each attempt, in cycles: 0.1, 0.2 and 0.5 s at 2 GHz. A call takes far less.
 _CYCLES = (200_000_000, 400_000_000, 1_000_000_000)
 
+Made = TypeVar("Made")
 Result = TypeVar("Result")
 
 
@@ -38,21 +39,27 @@ def check(subject: Subject) -> dict[str, Any]:
     call = subject.realise(scenario)
     for _ in range(2):  # one-time work, and blocks that the allocator has to fetch, are not tested here
         subject.gradients(call, subject.outputs(call, scenario), scenario)
-    outputs = _without_waiting(lambda: subject.outputs(call, scenario), "forward", where)
-    gradients = _without_waiting(lambda: subject.gradients(call, outputs, scenario), "backward", where)
+    outputs = _without_waiting(lambda: None, lambda _: subject.outputs(call, scenario), "forward", where)
+    gradients = _without_waiting(
+        lambda: subject.outputs(call, scenario), lambda made: subject.gradients(call, made, scenario), "backward", where
+    )
     tally.scenarios += 1
     tally.hold_all(scenario, measure, outputs, gradients)
     return tally.figures()
 
 
-def _without_waiting(run: Callable[[], Result], what: str, where: str) -> Result:
-    """The result of a call that returned before the GPU reached it. Raises Failure."""
+def _without_waiting(prepare: Callable[[], Made], run: Callable[[Made], Result], what: str, where: str) -> Result:
+    """The result of `run(prepare())` that returned before the GPU reached it. Raises Failure.
+
+    Each attempt prepares anew: the graph of a forward serves one backward.
+    """
     for cycles in _CYCLES:
+        made = prepare()
         torch.cuda.synchronize()
         behind = torch.cuda.Event()  # type: ignore[no-untyped-call]
         torch.cuda._sleep(cycles)  # type: ignore[no-untyped-call]
         behind.record()
-        result = run()
+        result = run(made)
         if not behind.query():  # type: ignore[no-untyped-call]
             return result
     raise Failure(
