@@ -100,7 +100,12 @@ _CROSS_ENTROPY = _declared(
 _LINEAR_ACT = _declared(
     "linear_act",
     "F.gelu on a CPU with AVX512 is NaN at infinity in float32 and bfloat16",
-    dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), (torch.float32, torch.bfloat16)),
+    {
+        "combinations": _BFLOAT16,
+        **dict.fromkeys(("drawn-calls", "forward-parity", "vjp-parity"), (torch.float32, torch.bfloat16)),
+    }
+    if torch.backends.cpu.get_cpu_capability() == "AVX512"
+    else {},
 )
 
 _LOG_SOFTMAX = _declared(

@@ -22,6 +22,8 @@ _BLOCK = 48
 VOLUME = 2**17
 #: Elements of all larger calls together: their oracles take some seconds.
 LARGE = 2**23
+#: What all other sizes are beside a constant itself.
+_EQUAL = 7
 #: Steps that the reference loops over at most.
 STEPS = 64
 
@@ -49,14 +51,17 @@ def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]
     ]
 
 
-def exactly(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
-    """The same for each constant itself."""
-    return [
-        (symbol, c)
-        for c in constants
-        for symbol in operator.symbols()
-        if not (symbol in operator.sequential and c > STEPS)
-    ]
+def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
+    """A call for each constant itself, the other sizes equal: outputs then have the shapes of inputs, whose memory a
+    function may take for them.
+    """
+    usual = representative(operator).sizes
+    equal = {symbol: usual[symbol] if symbol in operator.sequential else _EQUAL for symbol in operator.symbols()}
+    for c in constants:
+        for symbol in operator.symbols():
+            every = {**equal, symbol: c}
+            if volume(operator, every) <= VOLUME and not (symbol in operator.sequential and c > STEPS):
+                yield _scenario(every, f"{symbol}-{c}-others-equal", c)
 
 
 def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:

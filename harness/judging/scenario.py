@@ -23,9 +23,9 @@ LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded"
 COTANGENTS = ("normal", "ones", "scaled", "rows", "columns", "transposed", "strided", "offset", "zero", "missing")
 #: The kinds that change the values; the others place the same values elsewhere in memory.
 CHANGING = frozenset({"expanded", "repeated", "ones", "scaled", "rows", "columns", "zero", "missing"})
-#: The value of a `scaled` cotangent for even and for odd seeds, numbers of every dtype. The second is beyond what a
-#: cotangent may be limited to.
-SCALES = (0.375, 768.0)
+#: The value of a `scaled` cotangent, a number of every dtype, and that of odd seeds beside ordinary values, beyond what
+#: a cotangent may be limited to. Beside huge values its product with them would overflow, which no contract forbids.
+SCALE, LARGE_SCALE = 0.375, 768.0
 
 _COTANGENT_SEED = 1_000_003
 
@@ -146,7 +146,8 @@ def realise(
         lay_out(arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, "contiguous"), around)
         for arg in operator.inputs
     )
-    draw, scale = Draw(scenario.seed + _COTANGENT_SEED), SCALES[scenario.seed % 2]
+    draw = Draw(scenario.seed + _COTANGENT_SEED)
+    scale = LARGE_SCALE if scenario.seed % 2 and scenario.values == "normal" else SCALE
     cotangents = tuple(
         _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), scale, around)
         for arg in operator.outputs

@@ -2,8 +2,8 @@
 
 For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At c + 1,
 and at the next multiple of small blocks, the call is made in other ways too: for every subset of inputs that require
-grad, without grad, and without grad with equal rows; at c itself, without grad alone. Then every two sizes are asked in
-ratios of 1 to 4, the smallest one beyond c. The figures say what was left out.
+grad, without grad, and without grad with equal rows. At c itself, the other sizes being equal, it is made without grad.
+Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. The figures say what was left out.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ def check(subject: Subject) -> dict[str, Any]:
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
         _without_grad(tally, scenario, number)
-    exactly = harvested.exactly(operator, constants)
-    for number, scenario in enumerate(_spread(harvested.small(operator, exactly), EXACTLY)):
+    for number, scenario in enumerate(_spread(harvested.exactly(operator, constants), EXACTLY)):
         _without_grad(tally, scenario, number)
     for number, scenario in enumerate(large):
         hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
