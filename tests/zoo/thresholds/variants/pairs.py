@@ -8,13 +8,13 @@ from tests.zoo.thresholds.drawn import Expanded, Witness
 from tests.zoo.thresholds.facts import Facts
 from tests.zoo.thresholds.variant import Draft, log_uniform, variant
 
-#: How an author tells a layout from another. A number of dimensions stands for those that have it.
+#: How an author tells a layout from another, of a tensor of any number of dimensions.
 CONDITIONS = {
     "offset": "{name}.storage_offset() % 4 == 1 and {name}.is_contiguous()",
     "strided": "{name}.stride(-1) == 2",
     "expanded": "{name}.stride(0) == 0",
-    "padded": "{name}.stride(-2) > {name}.shape[-1] > 1 and {name}.stride(-1) == 1",
-    "transposed": "{name}.stride(-2) == 1 and {name}.stride(-1) == {name}.shape[-2]",
+    "padded": "{name}.dim() > 1 and {name}.stride(-2) > {name}.shape[-1] > 1 and {name}.stride(-1) == 1",
+    "transposed": "{name}.dim() > 1 and {name}.stride(-2) == 1 and {name}.stride(-1) == {name}.shape[-2]",
 }
 
 
