@@ -104,7 +104,7 @@ def _changes(num_groups: int, eps: float) -> dict[str, tuple[str, Change]]:
     def large_mean(groups: Tensor, dtype: torch.dtype) -> Tensor:
         # In turn 1 above and 1 below the mean, so that no group is nearly constant by chance: see `spec.layer_norm`.
         sides = 1.0 - 2.0 * (torch.arange(groups.shape[-1]) % 2)
-        return groups / 4 + sides + 4 * torch.finfo(dtype).eps ** -0.5
+        return groups / 4 + sides + 4 / math.sqrt(torch.finfo(dtype).eps)
 
     def constant(groups: Tensor, _dtype: torch.dtype) -> Tensor:
         # Multiples of 1/16, whose mean is exact.
