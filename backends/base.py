@@ -152,7 +152,8 @@ class Backend:
 def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     """Check rank, size, dtype and device of every argument against the contract; return the sizes.
 
-    For implementations in Python. The first argument in which a size symbol stands alone fixes its value.
+    For implementations in Python. The first argument in which a size symbol stands alone fixes its value; a symbol that
+    never does has the value that its first multiple, `2*depth` for example, gives it.
     Raises TypeError for what is not a tensor of the argument's kind and for mixed dtypes and devices, ValueError for
     a wrong shape. The values of integers are not looked at.
     """
@@ -171,6 +172,12 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
             if expression.isidentifier() and expression not in sizes:
                 sizes[expression] = tensor.shape[dim]
                 origin[expression] = f"{arg.name}.shape[{dim}]"
+    for arg, tensor in zip(operator.inputs, tensors, strict=True):
+        for dim, expression in enumerate(arg.shape):
+            factor, _, symbol = expression.partition("*")
+            if factor.isdecimal() and symbol.isidentifier() and symbol not in sizes:
+                sizes[symbol] = tensor.shape[dim] // int(factor)
+                origin[symbol] = f"{arg.name}.shape[{dim}] / {factor}"
     for arg, tensor in zip(operator.inputs, tensors, strict=True):
         _check_shape(operator, arg, tensor, sizes, origin)
     return sizes

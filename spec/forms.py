@@ -2,7 +2,7 @@
 
 The formulas take every tensor and attribute by its name. A form says which tensors are passed, and which attributes
 have another value than the default. It calls an implementation as a user does: tensors in the order of the signature,
-None for those between that are left away, attributes by name.
+None for those between that are left away, attributes by name unless they stand between tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spec.contract import Operator, TensorArg
 
 @dataclass(frozen=True)
 class Formulas:
-    """What an operator computes. `signature` has its tensors in order.
+    """What an operator computes. `signature` has its tensors in order, and the attributes that stand between them.
 
     `forward(**named)` returns the outputs; `vjp(cotangents, **named)` the gradients by name, perhaps more than are
     asked; `intermediates(**named)` the steps.
@@ -35,7 +35,8 @@ class Formulas:
     ) -> Operator:
         """The contract of the form with these tensors and attributes; `rest` are further fields of `Operator`."""
         names, given = [arg.name for arg in inputs], dict(attributes or {})
-        last = max(self.signature.index(name) for name in names)
+        positional = self.signature[: 1 + max(self.signature.index(name) for name in names)]
+        by_name = {name: value for name, value in given.items() if name not in positional}
 
         def named(tensors: Sequence[Tensor]) -> dict[str, Any]:
             return {**dict(zip(names, tensors, strict=True)), **given}
@@ -46,7 +47,7 @@ class Formulas:
 
         def call(function: Callable[..., Any], *tensors: Tensor) -> Any:
             passed = named(tensors)
-            return function(*(passed.get(name) for name in self.signature[: last + 1]), **given)
+            return function(*(passed.get(name) for name in positional), **by_name)
 
         return Operator(
             name=self.name,

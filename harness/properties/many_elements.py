@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,8 @@ def _tensors(operator: Operator) -> tuple[TensorArg, ...]:
 def _rows(operator: Operator, sizes: Sizes) -> torch.Tensor:
     """First and last rows, and those at which the offset of some tensor passes a multiple of 2^31."""
     batch = sizes["batch"]
-    widths = {evaluate(arg.shape[1], sizes) for arg in _tensors(operator) if arg.row_dim == 0 and len(arg.shape) > 1}
-    widths |= {evaluate(arg.shape[0], sizes) for arg in operator.inputs if arg.row_dim is None}
+    widths = {prod(arg.shape_for(sizes)[1:]) for arg in _tensors(operator) if arg.row_dim == 0 and len(arg.shape) > 1}
+    widths |= {arg.shape_for(sizes)[0] for arg in operator.inputs if arg.row_dim is None}
     edges = [0, batch] + [round(wraps * 2**31 / width) for width in widths if width for wraps in (1, 2)]
     near = {row for edge in edges for row in range(edge - 4, edge + 4) if 0 <= row < batch}
     return torch.tensor(sorted(near), device="cuda")
