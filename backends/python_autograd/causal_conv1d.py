@@ -1,0 +1,30 @@
+"""Depthwise causal convolution as a sum of shifted sequences; autograd derives the gradient. Half types in float32."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from backends._python.causal_conv1d import check_causal_conv1d_arguments
+from backends.autocast import by_rule
+from backends.base import PythonFunction
+from spec.causal_conv1d import OPERATOR
+
+
+@by_rule(OPERATOR)
+def causal_conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """The output, of the shape of input (batch, channels, length); the activation is None or "silu"."""
+    check_causal_conv1d_arguments(input, weight, bias, activation)
+    width, length = weight.shape[1], input.shape[2]
+    wide = torch.promote_types(input.dtype, torch.float32)
+    x, w = F.pad(input.to(wide), (width - 1, 0)), weight.to(wide).unsqueeze(-1)
+    z = x[..., :length] * w[:, 0]
+    for k in range(1, width):
+        z = z + x[..., k : k + length] * w[:, k]
+    if bias is not None:
+        z = z + bias.to(wide).unsqueeze(-1)
+    return (z if activation is None else z * torch.sigmoid(z)).to(input.dtype)
+
+
+IMPLEMENTATION = PythonFunction(causal_conv1d)

@@ -1,0 +1,39 @@
+"""Depthwise causal convolution as F.conv1d, padded in front and cut behind, as Mamba does without its own kernel."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from backends._python.causal_conv1d import check_causal_conv1d_arguments
+from backends.autocast import by_rule
+from backends.base import PythonFunction
+from spec.causal_conv1d import OPERATOR
+
+
+@by_rule(OPERATOR)
+def causal_conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None) -> Tensor:
+    """The output, of the shape of input (batch, channels, length); the activation is None or "silu"."""
+    check_causal_conv1d_arguments(input, weight, bias, activation)
+    z = _convolved(input, weight, bias)
+    return z if activation is None else F.silu(z)
+
+
+def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """z, by a depthwise kernel. A single channel is no depthwise convolution to PyTorch, so it is computed twice.
+
+    On a GPU a single channel, and memory with the channels last, go to cuDNN, whose float32 is TF32 unless
+    torch.backends.cudnn.allow_tf32 is False. That is a setting of the process, of forward and of backward, so a
+    function must not change it. On the CPU oneDNN computes a single channel, and looks one step ahead in bfloat16:
+    docs/findings.md.
+    """
+    channels, length = input.shape[1:]
+    if channels == 1:
+        twice = None if bias is None else bias.expand(2)
+        return _convolved(input.expand(-1, 2, -1), weight.expand(2, -1), twice)[:, :1]
+    padding = weight.shape[1] - 1
+    whole = F.conv1d(input.contiguous(), weight.unsqueeze(1), bias, padding=padding, groups=channels)
+    return whole[..., :length]
+
+
+IMPLEMENTATION = PythonFunction(causal_conv1d)
