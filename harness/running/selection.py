@@ -102,6 +102,9 @@ class Slot:
             why = self.source.backend.absent.get(self.operator.name)
             if why is not None and self.source.implementation(self.operator.name) is None:
                 raise Absent(why)
+            missing = self.source.missing()
+            if missing:
+                raise Unavailable(f"{missing} is not installed: pip install {missing}")
             if self.device not in self.source.backend.devices:
                 raise Unavailable(f"{self.backend} runs on {', '.join(self.source.backend.devices)}")
             discovery.require_device(self.device)
