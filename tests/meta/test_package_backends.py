@@ -27,6 +27,7 @@ from harness.pytest_plugin import plugin
 from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS
 from harness.report.figures import unasked
 from harness.running.selection import Selection, not_installed, slots
+from tests.meta.conftest import ROOT
 from tests.meta.package_fakes import PACKAGES, written
 
 #: By the folder of the backend: what pip installs for it.
@@ -205,3 +206,30 @@ def test_forms_that_a_backend_lacks_are_left_out() -> None:
         FoundBackend("mine", backend, sys.modules[__name__]).in_its_forms(contract)
     with pytest.raises(ValueError, match="lacks says that 'rms_norm' has no form 'vector', but the reason is empty"):
         Backend("a test", devices=(CPU,), lacks={"rms_norm": {"vector": " "}})
+
+
+def _lines(folder: str) -> Iterator[str]:
+    """The section of docs/packages.md about a backend."""
+    backend, name = discovery.backend(_NAMES[folder]).backend, _NAMES[folder]
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    version = pins[_DISTRIBUTIONS[folder]]
+    yield f"### {name}\n"
+    yield f"`{_DISTRIBUTIONS[folder]}` {version}: {', '.join(_OPERATORS[folder])}.\n"
+    yield "| not there | why |\n|---|---|"
+    for operator, forms in sorted(backend.lacks.items()):
+        yield from (f"| `{operator}[{form}]` | {reason} |" for form, reason in forms.items())
+    yield from (f"| `{operator}` | {reason} |" for operator, reason in sorted(backend.absent.items()))
+    reasons: dict[tuple[str | None, str], list[str]] = {}
+    for each in backend.declared:
+        reasons.setdefault((each.operator, each.reason), []).append(each.property)
+    if reasons:
+        yield "\n| declared of | properties | why |\n|---|---|---|"
+    for (operator, reason), properties in reasons.items():
+        yield f"| `{operator}` | {', '.join(sorted(set(properties)))} | {reason} |"
+    yield ""
+
+
+def test_the_page_says_what_each_backend_has() -> None:
+    page = (ROOT / "docs" / "packages.md").read_text()
+    text = "\n".join(line for folder in _DISTRIBUTIONS for line in _lines(folder))
+    assert f"<!-- packages -->\n\n{text}\n<!-- end -->" in page, f"docs/packages.md should have:\n\n{text}"
