@@ -14,6 +14,14 @@ _OVER_LOGITS = (
 _OVER_HEADS = "defect: forward turns the queries in place, and backward the cotangent (Liger-Kernel#272)"
 
 DECLARED = (
+    Declaration("autograd-hooks", _OVER_LOGITS, operator="cross_entropy"),
+    Declaration("autograd-hooks", _OVER_HEADS, operator="rotary"),
+    Declaration(
+        "layouts",
+        "defect: the gradient of logits that are not contiguous is the logits themselves, since a copy inside an "
+        "autograd.Function does not require grad",
+        operator="cross_entropy",
+    ),
     Declaration("no-side-effects", _OVER_LOGITS, operator="cross_entropy"),
     Declaration("no-side-effects", _OVER_INPUTS, operator="geglu"),
     Declaration("no-side-effects", _OVER_HEADS, operator="rotary"),
