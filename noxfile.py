@@ -27,6 +27,25 @@ GROUPS = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), 
 
 SHARED = Path(".nox/shared").resolve()
 
+#: What is installed for each backend of a published package. All of it is named, since some pin torch or numpy.
+PACKAGES = {
+    "liger": ["triton", "liger-kernel"],
+    "fla": ["triton", "fla-core", "einops"],
+    "flag-gems": ["triton", "flag-gems", "SQLAlchemy", "PyYAML", "packaging"],
+    "quack": [
+        "quack-kernels",
+        "einops",
+        "apache-tvm-ffi",
+        "torch-c-dlpack-ext",
+        "nvidia-cutlass-dsl",
+        "nvidia-cutlass-dsl-libs-base",
+        "nvidia-cutlass-dsl-libs-core",
+        "nvidia-cutlass-dsl-libs-cu13",
+        "cuda-bindings",
+        "protobuf",
+    ],
+}
+
 
 def prepare(session: nox.Session) -> str:
     """Install the project and its tools, pinned; returns the Python to run."""
@@ -115,6 +134,31 @@ def gpu(session: nox.Session, dtype: str) -> None:
     if not has_cuda(session):
         session.error("no CUDA device that torch can use on this machine; `nox -s emulated` runs the same sources")
     judge(session, f"gpu-{dtype}", "--device", "cuda", "--dtype", dtype)
+
+
+@nox.session
+@nox.parametrize("package", list(PACKAGES), ids=list(PACKAGES))
+def packages(session: nox.Session, package: str) -> None:
+    """A published package as a backend, on CUDA: docs/packages.md. With --no-venv the one that is installed."""
+    if not has_cuda(session):
+        session.error("no CUDA device that torch can use on this machine, and these packages run on no other")
+    where = ["--backend", package, "--device", "cuda"]
+    judge(session, f"packages-{package}", *where, env=with_package(session, package))
+
+
+def with_package(session: nox.Session, package: str) -> dict[str, str] | None:
+    """Variables with which Python finds a package and what it needs: a folder of its own, as for Triton."""
+    if session.venv_backend == "none":
+        return None
+    python, folder = prepare(session), Path(f".nox/packages/{package}").resolve()
+    done = folder / "installed"
+    if not done.exists():
+        session.log(f"installing {package}")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt"]
+        session.run(*pip, "--no-deps", "--target", str(folder), *PACKAGES[package], external=True)
+        done.touch()
+    # A .pth file, which adds the second folder, is not read on PYTHONPATH.
+    return {"PYTHONPATH": os.pathsep.join((str(folder), str(folder / "nvidia_cutlass_dsl" / "dsl_packages")))}
 
 
 def has_cuda(session: nox.Session) -> bool:

@@ -5,7 +5,8 @@ has, a file named like the operator (`lltm.py`) that sets `IMPLEMENTATION` to on
 
 - `PythonFunction(lltm)`: a plain Python function with the contract's signature, or
 - `CompiledOperator(...)`: sources that register `torch.ops.<namespace>.<operator>`, or
-- `MissingDependency("triton")`, where the function needs a package that is not there.
+- `MissingDependency("triton")`, where the function needs a package that is not there. A backend of which every function
+  needs a package says so once, in `Backend.needs`, and its files import the package.
 
 A backend never compiles anything itself: `harness.building.build` does, so that flags, cache keys, locks and timeouts
 are in one place.
@@ -130,6 +131,10 @@ class Backend:
     `declared`. An operator for which it has neither a file nor a reason has no cells.
     `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
     `not-run` in a run that names no backend. `beside` has, for an operator, the function that is timed beside it.
+    `needs` maps each module that all its functions import to what pip installs: where one is missing, a run that names
+    no backend says so in one line, and a run that names this backend has `not-run` cells.
+    `lacks` names, for an operator, the forms that the backend does not have, each with the reason: they are not called,
+    and a cell that passes says so.
     """
 
     summary: str
@@ -139,11 +144,17 @@ class Backend:
     absent: Mapping[str, str] = field(default_factory=dict, hash=False)
     on_request: str = ""
     beside: Mapping[str, Peer] = field(default_factory=dict, hash=False)
+    needs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    lacks: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for operator, reason in self.absent.items():
             if not reason.strip():
                 raise ValueError(f"absent says that there is no {operator!r}, but the reason is empty")
+        for operator, forms in self.lacks.items():
+            for form, reason in forms.items():
+                if not reason.strip():
+                    raise ValueError(f"lacks says that {operator!r} has no form {form!r}, but the reason is empty")
         for device in self.devices:
             if device not in DEVICES:
                 raise ValueError(f"devices holds {device!r}; a device is one of {', '.join(DEVICES)}")

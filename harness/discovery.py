@@ -20,7 +20,7 @@ import torch
 
 import backends
 import spec
-from backends.base import CUDA, DEVICES, TRITON_INTERPRETED, Backend, Implementation
+from backends.base import CUDA, DEVICES, TRITON_INTERPRETED, Backend, Implementation, MissingDependency
 from harness.building import build
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
 from spec.contract import Operator
@@ -54,6 +54,28 @@ class FoundBackend:
         """Whether the backend has a file for that operator, or says why it has none."""
         return operator in self.backend.absent or self._file(operator)
 
+    def missing(self) -> str:
+        """What pip would install, if a package that all of the backend needs is missing; otherwise ""."""
+        return next(
+            (what for module, what in self.backend.needs.items() if importlib.util.find_spec(module) is None), ""
+        )
+
+    def in_its_forms(self, operator: Operator) -> Operator:
+        """The contract without the forms that the backend lacks: the same object each time. Raises Broken."""
+        lacks, place = self.backend.lacks.get(operator.name), (self.name, id(operator))
+        if not lacks:
+            return operator
+        if place not in _narrowed:
+            try:
+                found = operator.without(lacks)
+            except ValueError as error:
+                raise Broken(f"lacks of the backend {self.name}: {error}") from None
+            module = origin(operator)
+            if module is not None:
+                _origins[id(found)] = (found, module)
+            _narrowed[place] = (operator, found)
+        return _narrowed[place][1]
+
     def _file(self, operator: str) -> bool:
         return importlib.util.find_spec(f"{self.package.__name__}.{operator}") is not None
 
@@ -67,6 +89,9 @@ class FoundBackend:
                 f"{self.name} declares that it has no {operator} ({self.backend.absent[operator]}), but it has: "
                 "remove the declaration"
             )
+        missing = self.missing()
+        if missing:
+            return MissingDependency(missing)
         module = _imported(name)
         found = getattr(module, "IMPLEMENTATION", None)
         if not isinstance(found, Implementation):
@@ -143,6 +168,10 @@ def operators(paths: tuple[Path, ...] = ()) -> dict[str, Operator]:
 
 #: The files of contracts that were given by their path, by operator.
 _outside: dict[str, Path] = {}
+
+
+#: By the name of a backend and the identity of a contract: the contract, and the one without the forms that it lacks.
+_narrowed: dict[tuple[str, int], tuple[Operator, Operator]] = {}
 
 
 #: By the identity of each form of a contract: that form, and the module in which it was found.

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 import operator as python_operator
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from functools import cache, partial
 from math import prod
 from typing import Any
@@ -341,6 +341,18 @@ class Operator:
             if form.form == name:
                 return form
         raise KeyError(f"{self.name} has no form {name!r}; it has {', '.join(f.form for f in self.every_form())}")
+
+    def without(self, forms: Collection[str]) -> Operator:
+        """The operator in its other forms. Raises ValueError for a form that there is not, and if none is left."""
+        every = self.every_form()
+        unknown = set(forms) - {form.form for form in every}
+        left = [form for form in every if form.form not in forms]
+        if unknown or not left:
+            raise ValueError(
+                f"the forms to leave out of {self.name} were {', '.join(forms)}, but should be some of "
+                f"{', '.join(form.form for form in every)}, and not all"
+            )
+        return replace(left[0], forms=tuple(left[1:]))
 
     def evaluated(
         self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]

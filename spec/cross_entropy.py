@@ -77,6 +77,10 @@ def _far(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
     drawn["logits"] += 64.0
 
 
+def _below(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    drawn["logits"] -= 256.0
+
+
 def _masked(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
     logits, index = drawn["logits"], drawn["labels"].clamp(min=0).unsqueeze(-1)
     of_labels = logits.gather(-1, index)
@@ -100,6 +104,7 @@ def _form(name: str, cases: tuple[Case, ...], forms: tuple[Operator, ...] = (), 
 
     changes = {
         "far-from-0": ("logits around 64, whose exponentials overflow float16", _far),
+        "far-below-0": ("logits around -256, whose exponentials are all 0", _below),
         "large-values": ("one class has nearly all of the probability", scaled("logits", 64.0)),
         "certain": ("labels that are nearly sure: a loss and a gradient near 0", _certain),
         "equal-logits": ("all classes are equally probable", scaled("logits", 0.0)),

@@ -98,7 +98,7 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
         return NO_EVIDENCE, _of_forms(lacks), {}, ""
     if not found:
         return NOT_RUN, _of_forms(unasked), {}, ""
-    return PASS, "", _merged(found, unasked), ""
+    return PASS, "", _merged(found, {**subject.lacks, **unasked}), ""
 
 
 def _only_gradients_are_wrong(subject: Subject, property: Property, failure: Failure) -> bool:

@@ -6,7 +6,7 @@ reported in the same words by all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,8 @@ class Subject:
     outputs_only: bool = False
     #: Files of the implementation's source, which name others; None if they are not known.
     files: tuple[Path, ...] | None = None
+    #: By the title of each form that the backend does not have: the reason. The operator is without these forms.
+    lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: The operator with all its forms, if `operator` may be one of them.
     whole: Operator | None = None
 

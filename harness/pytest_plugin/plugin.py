@@ -40,7 +40,7 @@ from harness.running import candidate_files, drawn_seed, sandbox, selection_opti
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
-from harness.running.selection import Selection, Slot, slots, to_build
+from harness.running.selection import Selection, Slot, not_installed, slots, to_build
 from spec.contract import DTYPES
 
 gpu_turns.take_turns()  # before anything uses CUDA
@@ -311,12 +311,12 @@ def _is_empty(item: pytest.Item) -> bool:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Install the progress bar: from here on the terminal reporter exists."""
     selection = _selection(session.config)
-    _announce_builds(session.config, selection)
+    _announce(session.config, selection)
     progress.install(session.config, lambda nodeid: nodeid.endswith(_ids(selection)), _cells_of)
 
 
-def _announce_builds(config: pytest.Config, selection: Selection) -> None:
-    """Say what a first run compiles: it takes minutes in which little else is to be seen."""
+def _announce(config: pytest.Config, selection: Selection) -> None:
+    """Say what is left out because a package is missing, and what a first run compiles: that takes minutes."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if (
         reporter is None
@@ -327,6 +327,9 @@ def _announce_builds(config: pytest.Config, selection: Selection) -> None:
         return
     if not _is_judging(config):
         return
+    lacking = ", ".join(f"{name} (pip install {what})" for name, what in not_installed(selection).items())
+    if lacking:
+        reporter.write_line(f"not judged, since a package is not installed: {lacking}")
     missing = to_build(_slots(selection))
     if missing:
         count = f"{len(missing)} librar{'ies are' if len(missing) > 1 else 'y is'}"

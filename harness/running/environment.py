@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def describe() -> dict[str, Any]:
         "compiler": _compiler(),
         "nvcc": _nvcc(),
         "flags": _flags(),
+        "packages": _packages(),
         "tf32": {
             "matmul": torch.backends.cuda.matmul.allow_tf32,
             "cudnn": torch.backends.cudnn.allow_tf32,
@@ -103,10 +105,21 @@ def _flags() -> dict[str, str]:
     found = {}
     with contextlib.suppress(HarnessError):  # the cells of a broken backend report it
         for name, backend in discovery.all_backends().items():
-            for operator in discovery.operators():
+            for operator in discovery.operators() if not backend.backend.needs else ():
                 implementation = backend.implementation(operator)
                 if isinstance(implementation, CompiledOperator):
                     found[f"{name}/{operator}"] = " ".join((*build.HOST_FLAGS, *implementation.flags))
+    return found
+
+
+def _packages() -> dict[str, str]:
+    """The version of each package that backends need and that is installed, by the name that pip knows."""
+    found = {}
+    with contextlib.suppress(HarnessError):
+        wanted = {what for backend in discovery.all_backends().values() for what in backend.backend.needs.values()}
+        for what in sorted(wanted):
+            with contextlib.suppress(PackageNotFoundError):
+                found[what] = version(what)
     return found
 
 

@@ -78,8 +78,8 @@ class Slot:
 
     def compiled(self) -> CompiledOperator | None:
         """What has to be built before this place can be judged; None where nothing has, or where it cannot be read."""
-        if not isinstance(self.source, FoundBackend):
-            return None
+        if not isinstance(self.source, FoundBackend) or self.source.backend.needs:
+            return None  # what is in a package is not compiled here, and is imported where it is judged
         try:
             found = self.source.implementation(self.operator.name)
         except HarnessError:
@@ -93,6 +93,7 @@ class Slot:
     def subject(self) -> Subject:
         """Load the implementation. Raises Absent, Unavailable, Broken."""
         declared: tuple[Declaration, ...]
+        lacks: dict[str, str] = {}
         if isinstance(self.source, Candidate):
             discovery.require_device_of_caller(self.device)
             function, found = discovery.load_candidate(self.source)
@@ -101,6 +102,9 @@ class Slot:
             why = self.source.backend.absent.get(self.operator.name)
             if why is not None and self.source.implementation(self.operator.name) is None:
                 raise Absent(why)
+            missing = self.source.missing()
+            if missing:
+                raise Unavailable(f"{missing} is not installed: pip install {missing}")
             if self.device not in self.source.backend.devices:
                 raise Unavailable(f"{self.backend} runs on {', '.join(self.source.backend.devices)}")
             discovery.require_device(self.device)
@@ -112,6 +116,8 @@ class Slot:
                 raise Unavailable(f"{self.backend} does not implement {self.operator.name}")
             function = build.load(implementation, self.device, build.SANITIZERS if self.sanitize else ())
             declared, source = self.source.backend.declared, ""
+            without = self.source.backend.lacks.get(self.operator.name, {})
+            lacks = {f"{self.operator.name}[{form}]": reason for form, reason in without.items()}
         return Subject(
             self.operator,
             self.backend,
@@ -122,6 +128,7 @@ class Slot:
             source,
             examples=self.examples,
             files=self.files(),
+            lacks=lacks,
         )
 
     def files(self) -> tuple[Path, ...]:
@@ -181,6 +188,14 @@ def slots(selection: Selection) -> list[Slot]:
     return list(found.values())
 
 
+def not_installed(selection: Selection) -> dict[str, str]:
+    """What pip would install for each backend that is left out because its package is missing; none if it is named."""
+    if selection.backends or selection.candidates:
+        return {}
+    found = {name: each.missing() for name, each in discovery.all_backends(selection.backend_paths).items()}
+    return {name: what for name, what in found.items() if what}
+
+
 def to_build(places: Sequence[Slot]) -> list[str]:
     """`aten-cpp/lltm` of every library that these places need and that is not there yet."""
     missing: dict[str, None] = {}
@@ -222,13 +237,15 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
         for name in selection.backends or backends:
             if not both_named and not backends[name].speaks_of(operator.name):
                 continue  # a backend has the operators that it has a file for; the others are no gap
+            if not selection.backends and backends[name].missing():
+                continue  # `not_installed` names it in one sentence
             for device in selection.devices or _sensible_devices(backends[name]):
                 if device not in backends[name].backend.devices and selection.devices:
                     continue  # a backend that never runs on this device, such as cuda-emulated, gets no slot
                 for dtype in dtypes:
                     if dtype in backends[name].backend.dtypes and dtype in operator.dtypes:
                         yield Slot(
-                            operator,
+                            backends[name].in_its_forms(operator),
                             name,
                             device,
                             dtype,

@@ -5,6 +5,7 @@ Figures may differ on a processor with other vector instructions, so the words a
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -36,6 +37,10 @@ def test_it_prints_what_the_page_says(script: Path) -> None:
         pytest.skip("no CUDA device")
     if script.stem.startswith("avx512_") and torch.backends.cpu.get_cpu_capability() != "AVX512":
         pytest.skip("a processor without AVX512")
+    packages = re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE)
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed: docs/packages.md says how")
     release = OF_GPU if of_gpu else RELEASE
     if not torch.__version__.startswith(release):
         pytest.skip(f"the page speaks of torch {release}, and here is {torch.__version__}")

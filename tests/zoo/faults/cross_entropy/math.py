@@ -52,6 +52,14 @@ class MaximumOfTheAbsoluteValues(Loss):
         return x.abs().amax(-1, keepdim=True)
 
 
+@fault("forward-parity", r"values far-below-0")
+class MaximumBeginsAtZero(Loss):
+    """The largest logit is looked for from 0 on: where all are far below 0, all exponentials are 0."""
+
+    def largest(self, x: Tensor) -> Tensor:
+        return super().largest(x).clamp(min=0)
+
+
 @fault("forward-parity", r"cross_entropy\[label-smoothing\]")
 class SmoothsOverTheOtherClasses(Loss):
     """The smoothing is spread over the classes that are not the label, C - 1 of them."""

@@ -1,0 +1,30 @@
+"""QuACK (PyPI: quack-kernels): kernels in the CuTe DSL, for GPUs from compute capability 8.0.
+
+Each file maps a contract's arguments onto one function of the package, and has no arithmetic of its own.
+"""
+
+import torch
+
+from backends.base import CUDA, Backend
+from backends.quack.declared import DECLARED
+
+BACKEND = Backend(
+    summary="the published package quack-kernels, which is CuTe DSL",
+    devices=(CUDA,),
+    # quack/rmsnorm.py, softmax.py and cross_entropy.py assert one of these.
+    dtypes=(torch.float32, torch.float16, torch.bfloat16),
+    declared=DECLARED,
+    absent={
+        "layer_norm": "quack.rmsnorm.layernorm_fwd has no autograd, and takes weights in float32 alone",
+        "log_softmax": "QuACK has a softmax and no logarithm of it",
+        "rotary": "quack.rotary takes heads of a multiple of 8 elements, and the contract has cases of others",
+        "swiglu": "QuACK's swiglu is the end of a matrix product, and no function of two tensors",
+        "geglu": "QuACK's geglu is the end of a matrix product, and no function of two tensors",
+    },
+    needs={"cutlass": "nvidia-cutlass-dsl", "quack": "quack-kernels"},
+    lacks={
+        "cross_entropy": {
+            "label-smoothing": "quack.cross_entropy has no label smoothing",
+        },
+    },
+)
