@@ -31,8 +31,9 @@ class Result:
     `right` says whether everything that was required holds: the judge's exit code 0. `verdict` is that of the report's
     required levels (pass, fail, declared, no-evidence, not-run), or `refused` if the judge could not be asked this,
     `timeout` if it took too long, `broken` if it ended twice without a report. `score` is a number from 0 to 1: see
-    `harness.fleet.score`; it is 0 without a complete report. `sentence` says the verdict in words. `report` is the JSON
-    text of the report, or empty; `output` the end of what the judge printed.
+    `harness.fleet.score`; it is 0 without a complete report. `sentence` says the verdict in words. `seconds` are those
+    of the clock, `cpu_seconds` those of processors, of the last try. `report` is the JSON text of the report, or empty;
+    `output` the end of what the judge printed.
     """
 
     id: str
@@ -44,6 +45,7 @@ class Result:
     attempts: int
     worker: str
     seconds: float
+    cpu_seconds: float
     report: str
     output: str
 
@@ -88,6 +90,7 @@ def of_reply(id: str, reply: Reply, attempts: int, worker: str) -> Result:
         attempts=attempts,
         worker=worker,
         seconds=reply.seconds,
+        cpu_seconds=reply.cpu_seconds,
         report=reply.report if report is not None else "",
         output=reply.said,
     )
@@ -98,8 +101,12 @@ def broken(id: str, reply: Reply | None, attempts: int, worker: str) -> Result:
     how = "the worker died" if reply is None else _ending(reply)
     last = _last_line(reply.said) if reply is not None else ""
     said = f"Broken: {how} each of {attempts} times" + (f"; its last line of output was: {last}" if last else "")
-    code, seconds, text = (reply.exit_code, reply.seconds, reply.said) if reply is not None else (None, 0.0, "")
-    return Result(id, False, BROKEN, 0.0, cut(said, _LONGEST), code, attempts, worker, seconds, "", text)
+    if reply is None:
+        return Result(id, False, BROKEN, 0.0, said, None, attempts, worker, 0.0, 0.0, "", "")
+    times = (reply.seconds, reply.cpu_seconds)
+    return Result(
+        id, False, BROKEN, 0.0, cut(said, _LONGEST), reply.exit_code, attempts, worker, *times, "", reply.said
+    )
 
 
 def _late(report: Report | None, reply: Reply) -> tuple[str, str]:

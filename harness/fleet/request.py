@@ -48,13 +48,15 @@ class Request:
 class Reply:
     """How the judge of a candidate ended: by an exit code or by a signal, and the text of its report, if there is one.
 
-    `said` is the end of what it printed.
+    `seconds` are those of the clock, `cpu_seconds` those of processors, of the processes of the candidate too. `said`
+    is the end of what it printed.
     """
 
     exit_code: int | None
     signal: int
     timed_out: bool
     seconds: float
+    cpu_seconds: float
     report: str
     said: str
 

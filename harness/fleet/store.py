@@ -33,7 +33,7 @@ create table candidates (
     state text not null check (state in ('queued', 'running', 'done')),
     worker text, started real, -- where it runs or ran, and since when (seconds since 1970)
     "right" integer, verdict text, score real, sentence text, exit_code integer, attempts integer,
-    seconds real, report text, output text
+    seconds real, cpu_seconds real, report text, output text
 );
 create index candidates_state on candidates (state);
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -20,6 +21,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from resource import struct_rusage
 from typing import Any, NoReturn, TextIO
 
 from harness.errors import UsageError
@@ -82,15 +84,17 @@ def _answer(answers: TextIO, record: dict[str, Any]) -> None:
 
 
 def _warm_up() -> None:
-    """Import what a judge imports, by pytest itself, so that it does not warn later that a module was there before.
+    """Import what a judge imports, by pytest itself, which would warn of modules that were there before it.
 
-    Nothing here may start threads or use CUDA: a fork has neither.
+    Nothing is judged, so nothing starts threads or uses CUDA here: a fork would have neither.
     """
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     import pytest
 
+    selected = ("--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32", "-n0")
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        pytest.main([*_PYTEST, "--version"])
+        importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
+        pytest.main([*_PYTEST, str(_SUITE / "test_properties.py"), "--collect-only", *selected])
 
 
 def _judged(request: Request, folder: Path, command: Sequence[str]) -> Reply:
@@ -101,7 +105,7 @@ def _judged(request: Request, folder: Path, command: Sequence[str]) -> Reply:
     parent, child = os.getpid(), os.fork()
     if child == 0:
         _be_the_judge(parent, said, command, arguments)
-    status, timed_out = _ended(child, request.limit)
+    status, used, timed_out = _ended(child, request.limit)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what the judge has left behind
     return Reply(
@@ -109,18 +113,19 @@ def _judged(request: Request, folder: Path, command: Sequence[str]) -> Reply:
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
         timed_out=timed_out,
         seconds=round(time.monotonic() - began, 3),
+        cpu_seconds=round(used.ru_utime + used.ru_stime, 3),
         report=_text(report),
         said=_text(said)[-_SAID:],
     )
 
 
-def _ended(child: int, limit: float) -> tuple[int, bool]:
-    """(its status, whether it was ended because it took longer than `limit` seconds)."""
+def _ended(child: int, limit: float) -> tuple[int, struct_rusage, bool]:
+    """(its status, what it used, whether it was ended because it took longer than `limit` seconds)."""
     began, sent = time.monotonic(), 0
     while True:
-        found, status = os.waitpid(child, os.WNOHANG)
+        found, status, used = os.wait4(child, os.WNOHANG)
         if found:
-            return status, sent > 0
+            return status, used, sent > 0
         passed = time.monotonic() - began
         if passed > limit and sent == 0:
             sent = signal.SIGTERM
