@@ -16,6 +16,7 @@ COMMANDS = {
     "show": "draw reports, merged into one, as a table",
     "html": "write a report as one HTML page",
     "markdown": "a summary for a pull request or a step summary",
+    "annotations": "the failures as annotations of GitHub Actions, at the candidate's line",
     "junit": "JUnit XML for a CI system",
     "badge": "for an endpoint badge of shields.io",
     "merge": "join the reports of shards, or of several runs, into one",
