@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO
 
 from harness.errors import Broken, HarnessError
-from harness.fleet.request import Reply, Request
+from harness.fleet.outcome import DIED, Outcome
+from harness.fleet.request import Request
 
 _ROOT = Path(__file__).parents[2]
 #: Workers in a row that end before they are ready, after which the fleet ends.
@@ -69,7 +70,7 @@ class WorkerProcess:
             self._process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
             self._process.stdin.flush()
 
-    def receive(self) -> list[Reply] | None:
+    def receive(self) -> list[Outcome] | None:
         """The answers that are there now; None if the worker has ended, or answered something else."""
         block = os.read(self.fileno(), _BLOCK)
         if not block:
@@ -82,7 +83,7 @@ class WorkerProcess:
                 if not self.ready:
                     self.ready = bool(record["ready"])
                     continue
-                found.append(Reply.of(record))
+                found.append(Outcome.of(record))
             except (ValueError, TypeError, KeyError):
                 return None
             self.busy = False
@@ -145,20 +146,20 @@ class LocalPool:
         """End a worker that does not answer: it counts as one that died."""
         self._workers[worker].kill()
 
-    def wait(self, seconds: float) -> list[tuple[str, Reply | None]]:
-        """The answers, and None for each worker that died over a candidate. Raises Broken if workers do not start."""
-        found: list[tuple[str, Reply | None]] = []
+    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+        """The answers, and DIED for each worker that died over a candidate. Raises Broken if workers do not start."""
+        found: list[tuple[str, Outcome]] = []
         for key, _ in self._selector.select(seconds):
             worker: WorkerProcess = key.data
-            replies = worker.receive()
-            if replies is None:
+            answers = worker.receive()
+            if answers is None:
                 found += self._replaced(worker)
             else:
                 self._failed = 0
-                found += [(worker.place.name, reply) for reply in replies]
+                found += [(worker.place.name, answer) for answer in answers]
         return found
 
-    def _replaced(self, worker: WorkerProcess) -> list[tuple[str, Reply | None]]:
+    def _replaced(self, worker: WorkerProcess) -> list[tuple[str, Outcome]]:
         self._selector.unregister(worker)
         del self._workers[worker.place.name]
         last = worker.stop()
@@ -166,7 +167,7 @@ class LocalPool:
         if self._failed >= _FAILED_STARTS:
             raise Broken(f"the workers of the fleet do not start; the last one said: {last}")
         self._start(worker.place)
-        return [(worker.place.name, None)] if worker.busy else []
+        return [(worker.place.name, DIED)] if worker.busy else []
 
     def close(self) -> None:
         """End all workers; what they were judging ends with them."""

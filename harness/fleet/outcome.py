@@ -1,19 +1,19 @@
-"""The verdict on a candidate, from the answer of a worker."""
+"""The verdict on a candidate, from how its judge ended and the report that it left. A worker makes it."""
 
 from __future__ import annotations
 
 import signal
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UsageError
-from harness.fleet.request import Reply
 from harness.fleet.scoring import score
 from harness.rendering import sentence
 from harness.rendering.marks import cut
 from harness.report.cell import FAIL, VERDICTS
-from harness.report.levels import exit_reason
 from harness.report.report import Report
 
 #: Verdicts beside those of a report: the judge refused the call, took too long, or ended twice without a report.
@@ -22,6 +22,48 @@ ALL_VERDICTS = (*VERDICTS, *OTHER_VERDICTS)
 #: Exit codes of pytest: a call that it refuses, and one that selects nothing.
 _REFUSED = (4, 5)
 _LONGEST = 2_000
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a judge ended: by an exit code or by a signal, or because its time was up; the text of its report, if there
+    is one; and the end of what it printed."""
+
+    exit_code: int | None
+    signal: int
+    timed_out: bool
+    seconds: float
+    cpu_seconds: float
+    report: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker answers: plain data, which goes to another process or another machine.
+
+    `verdict` is empty if the ending says nothing about the candidate, because its judge died or left no report; then
+    `sentence` says how it ended.
+    """
+
+    right: bool
+    verdict: str
+    score: float
+    sentence: str
+    exit_code: int | None
+    seconds: float
+    cpu_seconds: float
+    report: str
+    output: str
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Outcome:
+        """From JSON. Raises TypeError if fields are missing."""
+        return cls(**record)
+
+
+#: The answer of a worker that died.
+DIED = Outcome(False, "", 0.0, "the worker died", None, 0.0, 0.0, "", "")
 
 
 @dataclass(frozen=True)
@@ -37,103 +79,87 @@ class Result:
     """
 
     id: str
+    attempts: int
+    worker: str
     right: bool
     verdict: str
     score: float
     sentence: str
     exit_code: int | None
-    attempts: int
-    worker: str
     seconds: float
     cpu_seconds: float
     report: str
     output: str
 
+    @classmethod
+    def of(cls, id: str, found: Outcome, attempts: int, worker: str) -> Result:
+        """The result of an outcome; it is `broken` if that one has no verdict."""
+        if not found.verdict:
+            last = _last_line(found.output)
+            how = f"Broken: {found.sentence} each of {attempts} times"
+            found = replace(
+                found, verdict=BROKEN, sentence=f"{how}; its last line of output was: {last}" if last else how
+            )
+        return cls(id, attempts, worker, **{**asdict(found), "sentence": cut(found.sentence, _LONGEST)})
+
     def read_report(self) -> Report:
         """The report. Raises UsageError if there is none."""
-        return read(self.report)
+        return _read(self.report)
 
 
-def read(text: str) -> Report:
-    """The report of that text. Raises UsageError if it is none."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "report.json"
-        path.write_text(text, encoding="utf-8")
-        return Report.read(path)
-
-
-def is_lost(reply: Reply | None) -> bool:
-    """Whether the answer says nothing about the candidate: its worker or its judge died, or left no report."""
-    if reply is None:
-        return True
-    if reply.timed_out or reply.exit_code in _REFUSED:
-        return False
-    return reply.exit_code not in (0, 1) or _report(reply) is None
-
-
-def of_reply(id: str, reply: Reply, attempts: int, worker: str) -> Result:
-    """The result of an answer that is not lost."""
-    report = _report(reply)
-    if reply.timed_out:
-        verdict, said = _late(report, reply)
-    elif report is None:
-        verdict, said = REFUSED, f"Not judged: {_last_line(reply.said) or 'the judge refused the call'}"
-    else:
-        verdict, said = sentence.outcome(report)
-    return Result(
-        id,
-        right=reply.exit_code == 0 and report is not None and not exit_reason(report) and not reply.timed_out,
+def outcome(ending: Ending) -> Outcome:
+    """The outcome of that ending."""
+    report = None
+    if ending.report:
+        try:
+            report = _read(ending.report)
+        except UsageError:
+            report = None
+    verdict, said = _verdict(ending, report)
+    return Outcome(
+        right=verdict not in ("", TIMEOUT) and ending.exit_code == 0,
         verdict=verdict,
-        score=score(report) if report is not None else 0.0,
-        sentence=cut(said, _LONGEST),
-        exit_code=reply.exit_code,
-        attempts=attempts,
-        worker=worker,
-        seconds=reply.seconds,
-        cpu_seconds=reply.cpu_seconds,
-        report=reply.report if report is not None else "",
-        output=reply.said,
+        score=score(report) if report is not None and verdict else 0.0,
+        sentence=said,
+        exit_code=ending.exit_code,
+        seconds=ending.seconds,
+        cpu_seconds=ending.cpu_seconds,
+        report=ending.report if report is not None and verdict else "",
+        output=ending.said,
     )
 
 
-def broken(id: str, reply: Reply | None, attempts: int, worker: str) -> Result:
-    """The result of a candidate whose answer was lost `attempts` times; `reply` is the last one."""
-    how = "the worker died" if reply is None else _ending(reply)
-    last = _last_line(reply.said) if reply is not None else ""
-    said = f"Broken: {how} each of {attempts} times" + (f"; its last line of output was: {last}" if last else "")
-    if reply is None:
-        return Result(id, False, BROKEN, 0.0, said, None, attempts, worker, 0.0, 0.0, "", "")
-    times = (reply.seconds, reply.cpu_seconds)
-    return Result(
-        id, False, BROKEN, 0.0, cut(said, _LONGEST), reply.exit_code, attempts, worker, *times, "", reply.said
-    )
+def _verdict(ending: Ending, report: Report | None) -> tuple[str, str]:
+    """(the verdict or "", the sentence)."""
+    if ending.timed_out:
+        return _late(ending, report)
+    if ending.exit_code in (0, 1) and report is not None:
+        return sentence.outcome(report)
+    if ending.exit_code in _REFUSED:
+        return REFUSED, f"Not judged: {_last_line(ending.said) or 'the judge refused the call'}"
+    if ending.signal:
+        try:
+            name = signal.Signals(ending.signal).name
+        except ValueError:
+            name = f"signal {ending.signal}"
+        return "", f"the judge was ended by {name}"
+    return "", f"the judge ended with exit code {ending.exit_code} and without a complete report"
 
 
-def _late(report: Report | None, reply: Reply) -> tuple[str, str]:
+def _late(ending: Ending, report: Report | None) -> tuple[str, str]:
     """A failure that was found before the time was up stays one."""
-    said = f"Too slow: the judge was ended after {reply.seconds:.0f} s."
+    said = f"Too slow: the judge was ended after {ending.seconds:.0f} s."
     if report is None:
         return TIMEOUT, said
     verdict, found = sentence.outcome(report)
     return (FAIL if verdict == FAIL else TIMEOUT), f"{said} {found}"
 
 
-def _ending(reply: Reply) -> str:
-    if reply.signal:
-        try:
-            return f"the judge was ended by {signal.Signals(reply.signal).name}"
-        except ValueError:
-            return f"the judge was ended by signal {reply.signal}"
-    return f"the judge ended with exit code {reply.exit_code} and without a complete report"
-
-
-def _report(reply: Reply) -> Report | None:
-    if not reply.report:
-        return None
-    try:
-        return read(reply.report)
-    except UsageError:
-        return None
+def _read(text: str) -> Report:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.json"
+        path.write_text(text, encoding="utf-8")
+        return Report.read(path)
 
 
 def _last_line(text: str) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 
 from harness.errors import Broken, Unavailable, UsageError
 from harness.fleet.local import LocalPool, Place
-from harness.fleet.request import Reply, Request
+from harness.fleet.outcome import DIED, Outcome
+from harness.fleet.request import Request
 
 #: Start a cluster of this machine alone.
 LOCAL = "local"
@@ -41,13 +42,13 @@ class RemoteWorker:
             self._pool.wait(1.0)
         return str(ray.get_runtime_context().get_node_id())
 
-    def judge(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """The reply as a dict; None if the worker process died. It is then replaced."""
+    def judge(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer as a dict. A worker process that died is replaced."""
         self.ready()
         self._pool.submit("worker", Request(**request))
         while True:
-            for _, reply in self._pool.wait(1.0):
-                return reply.record if reply is not None else None
+            for _, answer in self._pool.wait(1.0):
+                return asdict(answer)
 
     def stop(self) -> None:
         """End the worker process and remove its files."""
@@ -111,8 +112,8 @@ class RayPool:
         """End a worker that does not answer: it counts as one that died."""
         self._ray.kill(self._workers[worker])
 
-    def wait(self, seconds: float) -> list[tuple[str, Reply | None]]:
-        """The answers, and None for each worker that died over a candidate. Raises Broken if workers do not start."""
+    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+        """The answers, and DIED for each worker that died over a candidate. Raises Broken if workers do not start."""
         if not self._awaited:
             time.sleep(seconds)
             return []
@@ -127,13 +128,13 @@ class RayPool:
                 continue
             if name in self._busy:
                 self._busy.discard(name)
-                found.append((name, Reply.of(value) if value is not None else None))
+                found.append((name, Outcome.of(value)))
             else:
                 self._failed = 0
                 self._nodes[name] = value
         return found
 
-    def _replaced(self, name: str, error: Exception) -> list[tuple[str, Reply | None]]:
+    def _replaced(self, name: str, error: Exception) -> list[tuple[str, Outcome]]:
         """Start another actor: Ray places it on a node that is there."""
         was_ready, was_busy = name in self._nodes, name in self._busy
         self._nodes.pop(name, None)
@@ -144,7 +145,7 @@ class RayPool:
         if self._failed >= _FAILED_STARTS:
             raise Broken(f"the workers of the fleet do not start on the Ray cluster: {str(error).splitlines()[-1]}")
         self._start()
-        return [(name, None)] if was_busy else []
+        return [(name, DIED)] if was_busy else []
 
     def nodes(self) -> dict[str, str]:
         """The node of each worker that is ready."""

@@ -1,11 +1,9 @@
-"""What a worker is asked, and what it answers: plain data, which goes to another process or another machine."""
+"""What a worker is asked: plain data, which goes to another process or another machine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.fleet.item import Item
 
@@ -42,30 +40,3 @@ class Request:
         found += [f"--example={self.example}"] if self.example else []
         # One process for one candidate: the fleet spreads candidates over the cores.
         return [*found, f"--report={folder / 'report.json'}", "-n0", *self.options]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """How the judge of a candidate ended: by an exit code or by a signal, and the text of its report, if there is one.
-
-    `seconds` are those of the clock, `cpu_seconds` those of processors, of the processes of the candidate too. `said`
-    is the end of what it printed.
-    """
-
-    exit_code: int | None
-    signal: int
-    timed_out: bool
-    seconds: float
-    cpu_seconds: float
-    report: str
-    said: str
-
-    @property
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Reply:
-        """From JSON. Raises TypeError if fields are missing."""
-        return cls(**record)

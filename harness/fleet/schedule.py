@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.errors import UsageError
-from harness.fleet import outcome
 from harness.fleet.item import Item
-from harness.fleet.outcome import Result
-from harness.fleet.request import Reply, Request
+from harness.fleet.outcome import REFUSED, Outcome, Result
+from harness.fleet.request import Request
 
 #: A candidate whose worker or judge died is judged once more, elsewhere.
 TRIES = 2
@@ -39,8 +38,8 @@ class Pool(Protocol):
     def end(self, worker: str) -> None:
         """End a worker that does not answer: it counts as one that died."""
 
-    def wait(self, seconds: float) -> list[tuple[str, Reply | None]]:
-        """What has come back after that time at the latest: the answers, and None for each worker that died.
+    def wait(self, seconds: float) -> list[tuple[str, Outcome]]:
+        """What has come back after that time at the latest: the answers, and DIED for each worker that died.
 
         Raises Broken if workers cannot be started.
         """
@@ -92,9 +91,9 @@ class Schedule:
         """Each result as soon as it is there. Raises Broken if workers cannot be started."""
         while self._queue or self._running:
             self._fill()
-            for worker, reply in self._pool.wait(_TICK):
+            for worker, found in self._pool.wait(_TICK):
                 job = self._running.pop(worker, None)
-                result = self._judged(job, worker, reply) if job is not None else None
+                result = self._judged(job, worker, found) if job is not None else None
                 if result is not None:
                     for watch in self._watches:
                         watch.finished(result)
@@ -130,13 +129,11 @@ class Schedule:
                 return job
         return None
 
-    def _judged(self, job: Job, worker: str, reply: Reply | None) -> Result | None:
+    def _judged(self, job: Job, worker: str, found: Outcome) -> Result | None:
         """The result; None if the candidate is to be tried once more."""
         job.attempts += 1
-        if reply is not None and not outcome.is_lost(reply):
-            return outcome.of_reply(job.item.id, reply, job.attempts, worker)
-        if job.attempts >= TRIES:
-            return outcome.broken(job.item.id, reply, job.attempts, worker)
+        if found.verdict or job.attempts >= TRIES:
+            return Result.of(job.item.id, found, job.attempts, worker)
         job.avoid = worker
         self._queue.appendleft(job)
         for watch in self._watches:
@@ -148,7 +145,7 @@ class Schedule:
         if self._first is None:
             return
         self._first.append(result)
-        if result.verdict != outcome.REFUSED or result.sentence != self._first[0].sentence:
+        if result.verdict != REFUSED or result.sentence != self._first[0].sentence:
             self._first = None
         elif len(self._first) == _ALIKE:
             for watch in self._watches:

@@ -20,13 +20,15 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from resource import struct_rusage
 from typing import Any, NoReturn, TextIO
 
 from harness.errors import UsageError
 from harness.fleet.lifeline import end_with_parent
-from harness.fleet.request import Reply, Request
+from harness.fleet.outcome import Ending, outcome
+from harness.fleet.request import Request
 
 _SUITE = Path(__file__).parents[1] / "pytest_plugin" / "suite"
 #: The options of `python -m harness judge`, for pytest in a fork of this process.
@@ -60,10 +62,10 @@ def main() -> int:
     for line in sys.stdin:
         request = Request(**json.loads(line))
         with tempfile.TemporaryDirectory(dir=given.root, prefix="judged-", ignore_cleanup_errors=True) as folder:
-            reply = _judged(request, Path(folder), command)
+            ending = _judged(request, Path(folder), command)
             if request.source and not command:
-                _forget(reply.report)
-        _answer(answers, reply.record)
+                _forget(ending.report)
+        _answer(answers, asdict(outcome(ending)))
     return 0
 
 
@@ -97,7 +99,7 @@ def _warm_up() -> None:
         pytest.main([*_PYTEST, str(_SUITE / "test_properties.py"), "--collect-only", *selected])
 
 
-def _judged(request: Request, folder: Path, command: Sequence[str]) -> Reply:
+def _judged(request: Request, folder: Path, command: Sequence[str]) -> Ending:
     """Judge one candidate in a child process."""
     arguments = request.arguments(folder)
     said, report = folder / "output.txt", folder / "report.json"
@@ -108,7 +110,7 @@ def _judged(request: Request, folder: Path, command: Sequence[str]) -> Reply:
     status, used, timed_out = _ended(child, request.limit)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what the judge has left behind
-    return Reply(
+    return Ending(
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
         timed_out=timed_out,
