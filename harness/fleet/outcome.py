@@ -74,8 +74,9 @@ class Result:
     required levels (pass, fail, declared, no-evidence, not-run), or `refused` if the judge could not be asked this,
     `timeout` if it took too long, `broken` if it ended twice without a report. `score` is a number from 0 to 1: see
     `harness.fleet.score`; it is 0 without a complete report. `sentence` says the verdict in words. `seconds` are those
-    of the clock, `cpu_seconds` those of processors, of the last try. `report` is the JSON text of the report, or empty;
-    `output` the end of what the judge printed.
+    of the clock, of the last try; `cpu_seconds` those of the judge's process on processors, without those of the
+    candidate's own processes. `report` is the JSON text of the report, or empty; `output` the end of what the judge
+    printed.
     """
 
     id: str
