@@ -12,9 +12,11 @@ from harness.errors import HarnessError, Unavailable, UnknownName
 #: What each command does; `harness.cli.NAME` has its `main(arguments)`, which returns the exit code.
 COMMANDS = {
     "judge": "judge operators and backends of any package; its options are those of pytest",
+    "fleet": "judge many candidates from a folder, JSONL or Parquet, on all cores or GPUs, or on a Ray cluster",
     "show": "draw reports, merged into one, as a table",
     "html": "write a report as one HTML page",
     "markdown": "a summary for a pull request or a step summary",
+    "annotations": "the failures as annotations of GitHub Actions, at the candidate's line",
     "junit": "JUnit XML for a CI system",
     "badge": "for an endpoint badge of shields.io",
     "merge": "join the reports of shards, or of several runs, into one",

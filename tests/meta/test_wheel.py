@@ -64,6 +64,19 @@ def test_a_backend_of_the_wheel_needs_no_compiler(site: Path, tmp_path: Path) ->
     assert [path.name for path in cache.iterdir()] == [expected_root().name], "nothing was built"
 
 
+def test_the_wheel_gives_a_command_that_runs_in_any_folder(site: Path, tmp_path: Path) -> None:
+    program = """if True:
+        import importlib.metadata as metadata
+        (entry,) = metadata.distribution("lltm-conformance").entry_points.select(group="console_scripts")
+        print(entry.name, entry.load()(["nonsense"]))
+    """
+    command = [sys.executable, "-P", "-c", program]
+    env = environment(PYTHONPATH=str(site))
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["lltm-conformance", "2"], done.stderr
+    assert "unknown command" in done.stderr
+
+
 def test_a_source_that_changed_is_not_judged_by_the_old_library(site: Path, tmp_path: Path) -> None:
     source = site / "backends" / "aten_cpp" / "csrc" / "lltm.cpp"
     before = source.read_text()
