@@ -80,7 +80,7 @@ def _missed(rows: Sequence[dict[str, Any]]) -> str:
 def _defects(rows: Sequence[dict[str, Any]]) -> str:
     return (
         "\n".join(
-            f"- `{row['name']}`, {row['package']} {row['broken']['version']}: {row['defect']} ([report]({row['issue']}))"
+            f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
             for row in rows
         )
         + "\n"

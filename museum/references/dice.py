@@ -7,9 +7,9 @@ from torch import Tensor
 
 
 def wasserstein_dice(scores: Tensor, labels: Tensor) -> Tensor:
-    """The generalised Wasserstein Dice loss (Fidon et al., 2017) of scores (images, classes, voxels), averaged over images.
+    """The generalised Wasserstein Dice loss (Fidon et al., 2017) of scores (images, classes, voxels).
 
-    Every two different classes are 1 apart, and class 0 is the background.
+    It is averaged over the images. Every two different classes are 1 apart, and class 0 is the background.
     """
     if scores.shape[1] < 2:
         raise ValueError(f"scores had {scores.shape[1]} classes, but should have two or more")
