@@ -335,6 +335,12 @@ def method_study(session: nox.Session) -> None:
 
 
 @nox.session
+def museum(session: nox.Session) -> None:
+    """Releases on PyPI with a known defect: each must be caught, and the repaired one pass; `-- --package timm`."""
+    run(session, "python", "-m", "museum", *session.posargs)
+
+
+@nox.session
 def soak(session: nox.Session) -> None:
     """Right implementations on drawn scenarios, to find false alarms; options: `-- --minutes 30 --workers 2`.
 
@@ -355,5 +361,5 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def typing(session: nox.Session) -> None:
-    """mypy --strict on spec, harness, backends, modules and tools."""
+    """mypy --strict on spec, harness, backends, modules, museum and tools."""
     run(session, "mypy")

@@ -121,10 +121,14 @@ class Runner:
         }
 
     def called(self, asked: Header, tensors: Tensors) -> tuple[Header, Tensors]:
-        """Call the function. `arguments` are tensors or plain values, in order; `grad` and `inference` are modes."""
+        """Call the function. `arguments` are tensors or plain values, in order; `named` are plain values by name.
+
+        `grad` and `inference` are modes.
+        """
         assert self.function is not None
         function = self.function
         arguments = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
+        named = {name: self._argument(-1, about, tensors) for name, about in asked["named"].items()}
         leaves = [argument for argument in arguments if isinstance(argument, Tensor)]
         if asked["held"]:
             leaves = self._held(leaves)
@@ -135,7 +139,7 @@ class Runner:
 
         def run() -> list[Any]:
             nonlocal single
-            results = function(*arguments)
+            results = function(*arguments, **named)
             single = not isinstance(results, tuple | list)
             return [results] if single else list(results)
 
@@ -179,6 +183,8 @@ class Runner:
         """A tensor as the judge described it: its storage, and its view of it; or a plain value; or None."""
         if about is None or "value" in about:
             return None if about is None else about["value"]
+        if "dtype" in about:
+            return getattr(torch, about["dtype"])
         # A copy is aligned as tensors usually are; a part of a message is not.
         storage = tensors[str(number)].to(self.device, copy=True)
         tensor = storage.as_strided(about["shape"], about["stride"], about["offset"])

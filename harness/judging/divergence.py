@@ -55,7 +55,7 @@ def _seen(subject: Subject, scenario: Scenario, shapes: set[tuple[int, ...]]) ->
     found: list[Seen] = []
     with suppress(*CANDIDATE_ERRORS):
         if remote is not None:
-            subject.operator.bound(lambda *arguments: found.extend(remote.steps(arguments, shapes)))(*inputs)
+            subject.operator.bound(lambda *given, **named: found.extend(remote.steps(given, named, shapes)))(*inputs)
             return found
         with StepRecorder(shapes) as recorder:
             found = recorder.seen

@@ -43,10 +43,10 @@ class BranchWatch(Protocol):
 class Remote(Protocol):
     """The function of a candidate in another process."""
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call it. Raises RemoteError for what it raised there, and RunnerFailure."""
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call it; `named` are plain values. Raises RemoteError for what it raised there, and RunnerFailure."""
 
-    def steps(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> list[Seen]:
+    def steps(self, arguments: tuple[Any, ...], named: dict[str, Any], shapes: set[tuple[int, ...]]) -> list[Seen]:
         """Call it, and return the intermediate tensors of these shapes."""
 
     def effects(self) -> Effects:

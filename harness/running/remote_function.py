@@ -38,9 +38,9 @@ class RemoteFunction:
         #: Records that no graph of this process refers to any more.
         self._unneeded: list[int] = []
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Call the function. Raises RemoteError for what it raised there, and RunnerFailure."""
-        request, single = self._request(arguments, set()), False
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function; `named` are plain values. Raises RemoteError for what it raised, and RunnerFailure."""
+        request, single = self._request(arguments, named, set()), False
 
         def forward() -> tuple[Header, list[Any]]:
             nonlocal single
@@ -52,9 +52,9 @@ class RemoteFunction:
         found = self._node(forward, [argument for argument in arguments if isinstance(argument, Tensor)])
         return found[0] if single else tuple(found)
 
-    def steps(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> list[Seen]:
+    def steps(self, arguments: tuple[Any, ...], named: dict[str, Any], shapes: set[tuple[int, ...]]) -> list[Seen]:
         """The intermediate tensors of these shapes of one more call."""
-        header, tensors = self._asked(self._request(arguments, shapes), self._tensors(arguments))
+        header, tensors = self._asked(self._request(arguments, named, shapes), self._tensors(arguments))
         with contextlib.suppress(KeyError, TypeError, ValueError):
             seen = [
                 Seen(str(operation), tensors[f"step {number}"], bool(is_view))
@@ -103,7 +103,7 @@ class RemoteFunction:
         made = iter(tensors)
         return [next(made) if isinstance(y, Tensor) else y for y in kept]
 
-    def _request(self, arguments: tuple[Any, ...], shapes: set[tuple[int, ...]]) -> Header:
+    def _request(self, arguments: tuple[Any, ...], named: dict[str, Any], shapes: set[tuple[int, ...]]) -> Header:
         return {
             "do": "call",
             "grad": torch.is_grad_enabled(),
@@ -111,6 +111,7 @@ class RemoteFunction:
             "held": self._held,
             "steps": [list(shape) for shape in shapes],
             "arguments": [_described(argument) for argument in arguments],
+            "named": {name: _described(value) for name, value in named.items()},
         }
 
     def _tensors(self, arguments: tuple[Any, ...]) -> Tensors:
@@ -244,6 +245,8 @@ class _Node(torch.autograd.Function):
 
 
 def _described(argument: Any) -> Header:
+    if isinstance(argument, torch.dtype):
+        return {"dtype": str(argument).removeprefix("torch.")}
     if not isinstance(argument, Tensor):
         return {"value": argument}
     return {

@@ -39,6 +39,11 @@ kept = []
 def leaks(*inputs):
     kept.append(torch.ones(2**26))
     return right(*inputs)
+
+def rms_norm(input, weight=None, residual=None, *, eps=1e-6):
+    total = input if residual is None else input + residual
+    output = F.rms_norm(total, total.shape[-1:], weight, eps)
+    return output if residual is None else (output, total)
 """
 NAMES = ("right", "crashes", "exits", "hangs", "leaks")
 
@@ -60,6 +65,18 @@ def isolation(selection: Selection) -> Iterator[Isolation]:
     made = Isolation(selection, Limits(seconds=60, memory=2**30))
     yield made
     made.stop()
+
+
+def test_arguments_are_passed_by_name(tmp_path: Path) -> None:
+    """The contract of rms_norm passes eps by its name, and leaves out what stands before it."""
+    file = tmp_path / "kernels.py"
+    file.write_text(CANDIDATES)
+    selection = Selection(candidates=(f"rms_norm={file}:rms_norm",), dtypes=("float32",), devices=("cpu",))
+    isolation = Isolation(selection, Limits(seconds=60))
+    cell = isolation.judge(slots(selection)[0], "forward-parity")
+    isolation.stop()
+    assert cell.verdict == PASS, cell.reason
+    assert len(cell.figures["forms"]) > 2
 
 
 @pytest.mark.parametrize(

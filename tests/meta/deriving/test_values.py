@@ -122,3 +122,16 @@ def test_a_mask_of_minus_infinity_has_no_error() -> None:
         subject = Subject(contract, "it", "cpu", torch.float32, function)
         for property in ("forward-parity", "vjp-parity"):
             assert judge(subject, all_properties()[property]).verdict == verdict
+
+
+def finite_only(x: Tensor) -> Tensor:
+    if not bool(x.isfinite().all()):
+        raise ValueError("x was not finite")
+    return x.softmax(-1)
+
+
+def test_rows_that_are_not_finite_are_asked_only_where_the_reference_takes_them() -> None:
+    """A reference that refuses them cannot say what is right there."""
+    families = {made.name for made in derive(finite_only, (torch.randn(3, 4),)).contract.families}
+    assert "non-finite" not in families
+    assert "non-finite" in {made.name for made in derive(plain, (torch.randn(3, 4),)).contract.families}

@@ -1,0 +1,97 @@
+"""Draw the tables of docs/museum.md from the record of a run: `python -m museum --draw RECORD`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.rendering import tables
+from museum.entries import CAUGHT, MISSED
+from museum.verdicts import PASSES
+
+DOCUMENT = Path("docs/museum.md")
+
+
+def insert(record: dict[str, Any], document: str) -> str:
+    """`document` with everything between its markers redrawn."""
+    for name, text in drawn(record).items():
+        document = tables.insert(text, document, name)
+    return document
+
+
+def drawn(record: dict[str, Any]) -> dict[str, str]:
+    """The texts by the names of their markers."""
+    rows = record["entries"]
+    return {"run": _run(record), "caught": _caught(rows), "missed": _missed(rows), "defects": _defects(rows)}
+
+
+def _run(record: dict[str, Any]) -> str:
+    rows = record["entries"]
+    caught = [row for row in rows if row["expected"] == CAUGHT]
+    repaired = [row for row in rows if row["fixed"]["version"]]
+    passed = sum(row["fixed"]["outcome"] == PASSES for row in repaired)
+    machines = {(made["torch"], made["python"], made["cpu"]) for made in (row["environment"] for row in rows) if made}
+    said = "; ".join(f"torch {torch}, Python {python}, {cpu}" for torch, python, cpu in sorted(machines))
+    return (
+        f"{len(rows)} defects of {len({row['package'] for row in rows})} packages were judged. "
+        f"{sum(row['holds'] for row in caught)} of {len(caught)} that should be caught were caught for the expected "
+        f"reason; {len(rows) - len(caught)} are known misses. {passed} of {len(repaired)} repaired releases passed the "
+        f"same properties. {said}.\n"
+    )
+
+
+def _caught(rows: Sequence[dict[str, Any]]) -> str:
+    return _table(
+        ["package", "with the defect", "repaired in", "judged by", "found by", "what the suite said"],
+        *(
+            [
+                row["package"],
+                row["broken"]["version"],
+                row["fixed"]["version"] or "no release",
+                f"`{row['judged by']}`",
+                ", ".join(row["properties"]),
+                _shortened(row["broken"]["detail"].partition(": ")[2]),
+            ]
+            for row in rows
+            if row["expected"] == CAUGHT
+        ),
+    )
+
+
+def _missed(rows: Sequence[dict[str, Any]]) -> str:
+    return _table(
+        ["package", "with the defect", "repaired in", "judged by", "asked", "why it is missed"],
+        *(
+            [
+                row["package"],
+                row["broken"]["version"],
+                row["fixed"]["version"] or "no release",
+                f"`{row['judged by']}`",
+                ", ".join(row["properties"]),
+                row["why"],
+            ]
+            for row in rows
+            if row["expected"] == MISSED
+        ),
+    )
+
+
+def _defects(rows: Sequence[dict[str, Any]]) -> str:
+    return (
+        "\n".join(
+            f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
+            for row in rows
+        )
+        + "\n"
+    )
+
+
+def _shortened(text: str) -> str:
+    """The sentence without the call and the measure, safe in a cell of a table."""
+    return text.partition(" (rms error")[0].partition(" [")[0].replace("|", "\\|")
+
+
+def _table(head: list[str], *rows: list[str]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
