@@ -22,17 +22,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from backends.devices import CPU as CPU
+from backends.devices import CUDA as CUDA
+from backends.devices import CUDA_EMULATED as CUDA_EMULATED
+from backends.devices import DEVICES as DEVICES
+from backends.devices import SIMULATED as SIMULATED
+from backends.devices import TRITON_INTERPRETED as TRITON_INTERPRETED
 from spec.contract import DTYPES, Operator, Sizes, TensorArg
-
-CPU = "cpu"
-CUDA = "cuda"
-#: CUDA sources compiled by the host compiler and run on CPU tensors, thread by thread.
-CUDA_EMULATED = "cuda-emulated"
-#: Triton kernels run by Triton's interpreter on CPU tensors: their arithmetic and indexing, without Triton's compiler.
-TRITON_INTERPRETED = "triton-interpreted"
-DEVICES = (CPU, CUDA, CUDA_EMULATED, TRITON_INTERPRETED)
-#: What runs the kernels of a GPU on CPU tensors. It takes about a hundred times as long.
-SIMULATED = (CUDA_EMULATED, TRITON_INTERPRETED)
 
 #: C++ that every compiled backend may use: argument checks, autograd and registration.
 NATIVE = Path(__file__).parent / "_native"

@@ -22,6 +22,7 @@ import backends
 import spec
 from backends.base import CUDA, DEVICES, TRITON_INTERPRETED, Backend, Implementation, MissingDependency
 from harness.building import build
+from harness.candidate import Candidate
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
 from spec.contract import Operator
 
@@ -294,64 +295,6 @@ def load_function_of(package: str, folder: str, operator: str, device: str) -> C
     if implementation is None:
         raise Unavailable(f"{package} has no {operator!r}")
     return build.load(implementation, device)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A function given on the command line. It is not imported: see `load_candidate`.
-
-    `where` is the complete path of a file, or the name of a module. `text` is the option's value with that path, so
-    that it means the same in any folder.
-    """
-
-    operator: str
-    where: str
-    attribute: str
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.attribute
-
-    @property
-    def text(self) -> str:
-        """`lltm=/complete/path/FILE.py:FUNCTION`."""
-        return f"{self.operator}={self.where}:{self.attribute}"
-
-    def check(self, is_callable: bool, kind: str, names: Iterable[str], declared: object, shown: str) -> dict[str, str]:
-        """Check what the import has found; returns what the module declares that it does not do.
-
-        `names` are those of the module, `declared` its DECLARED, as `shown`. Raises UnknownName and UsageError.
-        """
-        names = list(names)
-        if self.attribute not in names and not is_callable:
-            raise UnknownName(f"function in {self.where}", self.attribute, names)
-        if not is_callable:
-            raise UsageError(f"--candidate {self.text}: {self.attribute} is {kind}, but should be a function")
-        return check_declared(self.where, declared, shown)
-
-
-def check_declared(where: str, declared: object, shown: str) -> dict[str, str]:
-    """DECLARED of a module, if it is a dict of property name to reason. Raises UsageError, with the text `shown`."""
-    if not isinstance(declared, dict) or not all(isinstance(x, str) and x for pair in declared.items() for x in pair):
-        raise UsageError(f"{where}: DECLARED was {shown}, but should be a dict of property name to reason")
-    return declared
-
-
-def candidate(text: str) -> Candidate:
-    """Read `lltm=FILE.py:FUNCTION` or `lltm=package.module:FUNCTION`. Raises UsageError; nothing is imported."""
-    operator_name, equals, place = text.partition("=")
-    where, colon, attribute = place.rpartition(":")
-    if not (operator_name and equals and where and colon and attribute):
-        raise UsageError(
-            f"--candidate was {text!r}, but should be OPERATOR=FILE.py:FUNCTION or OPERATOR=package.module:FUNCTION"
-        )
-    if where.endswith(".py"):
-        path = Path(where).resolve()
-        if not path.is_file():
-            raise UsageError(f"--candidate {text}: {path} does not exist")
-        where = str(path)
-    return Candidate(operator_name, where, attribute)
 
 
 def load_candidate(found: Candidate) -> tuple[Callable[..., Any], dict[str, str]]:

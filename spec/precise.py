@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from spec.decomposing import functional, steps
+from spec.modes import Mode
 from spec.rounding import CREATIONS, LINEAR, MOVES
 
 #: Whether numpy's long double has more digits than float64 on this platform.
@@ -107,11 +107,11 @@ class NotPrecise(Exception):
     """This reference, or a call of this size, cannot be evaluated with more digits than float64."""
 
 
-class Precise(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Precise(Mode):  # type: ignore[no-untyped-call]
     """Evaluate with twice the digits: results are rounded to float64, and `low` returns what the rounding cut off."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._low: dict[int, tuple[Tensor, Tensor]] = {}
         #: The memory of which several tensors have a view.
         self._shared: set[int] = set()

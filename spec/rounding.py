@@ -59,10 +59,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from spec.decomposing import functional, steps
+from spec.modes import Mode
 from spec.noise import Noise
 from spec.parts import parts_of
 from spec.repeats import repeats
@@ -371,7 +371,7 @@ class UnlikeOneRun(Exception):
     """Evaluated for many runs at once, the sequence of operations is not that of one run."""
 
 
-class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Rounding(Mode):  # type: ignore[no-untyped-call]
     """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same evaluation.
 
     `amplitudes` is shared by several evaluations of the same function. With `runs` > 1, the runs have the seeds `seed`,
@@ -383,7 +383,7 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(
         self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None, runs: int = 1, length: int = 1
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._amplitudes, self._runs, self._length = amplitudes, runs, length
         #: Operations that were rounded so far.
         self.number = 0

@@ -19,7 +19,8 @@ from harness.bench.blocks import Ask, BlockTimer, Ring, too_slow
 from harness.bench.foreign import CandidateTimer, asking_backend, asking_nobody
 from harness.bench.products import FLOOR, PRODUCTS_ALONE, is_backend
 from harness.bench.record import KIND, NOT_TIMED, SCHEMA, SUSPECT, WRONG, Row, find
-from harness.discovery import Candidate, FoundBackend
+from harness.candidate import Candidate
+from harness.discovery import FoundBackend
 from harness.errors import Broken, Failure, HarnessError, Unavailable
 from harness.judging.scenario import Scenario, realise
 from harness.judging.subject import Subject, one_line

@@ -28,6 +28,11 @@ def cache_root() -> Path:
         return folder
 
 
+def state_root() -> Path:
+    """The folder of this user's key for drawn calls: `XDG_STATE_HOME`, or the usual place for state."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lltm-conformance"
+
+
 def expected_root() -> Path:
     """The folder of the expected results that `harness.judging.stored` keeps. Raises as `cache_root` does."""
     return cache_root() / "expected"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import time
 import traceback
 from dataclasses import replace
@@ -20,8 +21,14 @@ from harness.report.levels import GRADIENTS, VALUES
 _trusted: dict[tuple[str, str], tuple[Any, Any]] = {}
 
 
-def bind() -> None:
-    """Remember the functions that the judge uses. Call it before the first candidate is imported."""
+def bind(drawing: bool = True) -> None:
+    """Remember the functions that the judge uses. Call it before the first candidate is imported.
+
+    With `drawing`, hypothesis is imported too, which takes a third of a second: a process in which no candidate runs,
+    or which draws no calls, can wait until it needs it.
+    """
+    if drawing:
+        importlib.import_module("harness.judging.drawn_scenarios")
     _trusted.update(tampering.snapshot())
 
 

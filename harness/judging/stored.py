@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
@@ -24,7 +25,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -44,6 +44,8 @@ FOLDERS, KEPT_SECONDS = 3, 14 * 86400
 _DIGEST = hashlib.blake2b().digest_size
 #: A mask that holds everywhere or nowhere takes no room.
 _MASKS = ("usable", "undecided")
+#: Folders that hold only what an installer has put there.
+_SITES = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,15 @@ def _outside() -> str:
     """A digest of all that a contract from outside may depend on: the files imported from outside, and packages."""
     digest = hashlib.blake2b(_packages().encode(), digest_size=8)
     for name, file in _outside_among(tuple(sys.modules)):
-        digest.update(name.encode() + b"\0" + file.read_bytes())
+        facts = file.stat()
+        digest.update(name.encode() + b"\0" + _digest(file, facts.st_mtime_ns, facts.st_size))
     return digest.hexdigest()
+
+
+@lru_cache(maxsize=4096)
+def _digest(file: Path, _time: int, _size: int) -> bytes:
+    """The digest of a file. Kept while its time and size are the same: this is asked before each call."""
+    return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
 
 
 @lru_cache(maxsize=1)
@@ -136,18 +145,31 @@ def _packages() -> str:
     return " ".join(sorted(f"{each.name}=={each.version}" for each in distributions()))
 
 
+@cache
+def _installed() -> tuple[str, ...]:
+    """The folders of the standard library and of installed packages: an environment may lie on top of another one.
+
+    A package that is developed in place is found in its checkout, where files change and the version does not.
+    """
+    folders = set(sysconfig.get_paths().values())
+    for each in distributions():
+        folder = str(each.locate_file(""))
+        if folder not in folders and (folder.endswith(_SITES) or each.read_text("INSTALLER")):
+            folders.add(folder)
+    return tuple(f"{Path(folder)}{os.sep}" for folder in folders)
+
+
 def _files_from_outside() -> Iterator[tuple[str, Path]]:
     """Modules that come neither from an installed package nor from the suite, which have versions or digests."""
-    installed = tuple({str(Path(path)) for path in sysconfig.get_paths().values()})
     own = {name.partition(".")[0] for name in ("spec", "backends", "harness", "modules", "tools", "tests")}
     for name, module in list(sys.modules.items()):
-        file = _file_of(module)
-        if file is not None and name.partition(".")[0] not in own and not str(file).startswith(installed):
+        file = _file_of(getattr(module, "__file__", None))
+        if file is not None and name.partition(".")[0] not in own and not str(file).startswith(_installed()):
             yield name, file
 
 
-def _file_of(module: ModuleType | None) -> Path | None:
-    file = getattr(module, "__file__", None)
+@cache
+def _file_of(file: object) -> Path | None:
     return Path(file) if isinstance(file, str) and Path(file).is_file() else None
 
 

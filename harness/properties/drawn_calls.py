@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
 from harness.errors import Ended, Failure
-from harness.judging.drawn_scenarios import scenarios
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
@@ -34,6 +31,11 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _draw(tally: Tally, examples: int, first: int) -> None:
+    # Imported here, hypothesis costs no time before the first verdict. `bind` imports it before any candidate.
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+
+    from harness.judging.drawn_scenarios import scenarios
+
     @seed(first)
     @settings(
         max_examples=examples,

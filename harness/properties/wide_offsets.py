@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from backends.base import CUDA
@@ -28,6 +27,7 @@ from harness.judging.scenarios import representative
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
+from spec.modes import Mode
 from spec.rounding import MOVES, PRODUCTS
 
 
@@ -64,11 +64,11 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**tally.figures(), "refused": refused} if tally.evidence else {"refused": refused}
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Watch(Mode):  # type: ignore[no-untyped-call]
     """Which of these tensors become factors of a matrix product, directly or after being moved."""
 
     def __init__(self, tensors: tuple[Tensor, ...]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.found: set[int] = set()
         #: By id: each tensor made of these by moving alone, and its origin. Kept, so that no other gets its id.
         self._moved = {id(tensor): (tensor, {k}) for k, tensor in enumerate(tensors)}

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from harness.discovery import Candidate, FoundBackend
+from harness.candidate import Candidate
+from harness.discovery import FoundBackend
 from harness.errors import UsageError
 from harness.pytest_plugin import names
 from harness.pytest_plugin.report_lock import ReportLock
@@ -41,6 +42,7 @@ def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) 
     asked += [f"{name}={getattr(option, name, '')}" for name in ("keyword", "markexpr", "deselect", "ignore")]
     asked += [f"examples={option.examples}", f"isolate={option.isolate}", f"sanitize={option.sanitize}"]
     asked += [f"property={name}" for name in sorted(set(option.property))]
+    asked += ["quick"] if option.quick else []
     asked.append(digest_of_files(_from_elsewhere(selection, found)))
     part = Shard.parse(option.shard)
     return RunPlan(digest_of(asked), sources(), part.count, begun=(part.number,))
@@ -78,6 +80,8 @@ class Record:
     known: tuple[Cell, ...] = ()
     #: What kept candidates from the rest of the machine; None if none was judged.
     sandbox: str | None = None
+    #: The properties that a quick run leaves out; None if the run is not quick.
+    left_out: tuple[str, ...] | None = None
     #: The files of the candidates, see `harness.running.candidate_files`.
     candidates: candidate_files.Files = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
@@ -152,6 +156,8 @@ class Record:
         plan = replace(self.plan, asked=len(asked), finished=self.plan.begun if finished else ())
         if self.sandbox is not None:
             facts = {**facts, "sandbox": self.sandbox}
+        if self.left_out is not None:
+            facts = {**facts, "quick": list(self.left_out)}
         if self.candidates:
             facts = {**facts, "candidates": self.candidates}
         cells = one_each([*self.cells, *self.known])

@@ -20,8 +20,8 @@ import torch
 from backends.base import CUDA
 from harness import discovery
 from harness.building.cache import expected_root
-from harness.discovery import Candidate
-from harness.errors import HarnessError, Unavailable
+from harness.candidate import Candidate
+from harness.errors import HarnessError, Unavailable, UsageError
 from harness.executing.runner import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import stored
@@ -33,10 +33,10 @@ from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, 
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
-from harness.report.levels import LEVELS, is_required
+from harness.report.levels import GRADIENTS, LEVELS, VALUES, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import candidate_files, drawn_seed, sandbox, selection_options, suite_files
+from harness.running import candidate_files, drawn_seed, quick, sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -46,7 +46,6 @@ from spec.contract import DTYPES
 gpu_turns.take_turns()  # before anything uses CUDA
 # Imports the properties, so that their references to library functions are saved before a candidate can replace any.
 _PROPERTIES = all_properties()
-judging.bind()
 
 _CELL = "conformance-cell"
 #: pytest-xdist sets it in its workers.
@@ -99,6 +98,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=[],
         metavar="NAME",
         help="judge this property; default: all (repeatable)",
+    )
+    group.addoption(
+        "--quick",
+        action="store_true",
+        help="judge values and gradients, and what notices most mistakes for its cost, in about two seconds",
     )
     group.addoption("--report", metavar="FILE", help="where the JSON report goes; default: reports/conformance.json")
     group.addoption(
@@ -166,6 +170,8 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if is_worker:
         end_with_parent()
+    isolated = {"on": True, "off": False, "auto": bool(config.getoption("candidate"))}[config.getoption("isolate")]
+    judging.bind(drawing=not isolated)
     given = config.getoption("examples_seed")
     told = getattr(config, "workerinput", {}).get(_SEED)
     seed = drawn_seed.chosen(given, config.getoption("candidate") or ()) if told is None else told
@@ -176,9 +182,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not selection.is_default and not is_worker:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
-    wanted = config.getoption("isolate")
     files = suite_files.digests() if selection.candidates and not is_worker else None
-    if wanted == "on" or (wanted == "auto" and selection.candidates):
+    if isolated:
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
         config.add_cleanup(isolation.stop)
@@ -194,6 +199,8 @@ def _read_properties(config: pytest.Config) -> None:
     """Check the names of properties, and that no file is given where only options are."""
     try:
         asked_properties.require_known(config.getoption("property"), _PROPERTIES)
+        if config.getoption("quick") and config.getoption("property"):
+            raise UsageError("--quick was given with --property, but chooses the properties itself: leave one away")
         if config.inipath is not None and config.inipath.is_relative_to(asked_properties.SUITE):
             asked_properties.refuse_files(config.args, discovery.operators())
     except HarnessError as error:
@@ -245,6 +252,9 @@ def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Sl
         record.candidates = candidate_files.described(
             slot.source for slot in found if isinstance(slot.source, Candidate)
         )
+    if config.getoption("quick"):
+        asked = [found for found in _PROPERTIES.values() if any(slot.is_asked(found) for slot in _slots(selection))]
+        record.left_out = tuple(found.name for found in asked if found.name not in quick.quick().properties)
     record.known = _cells_of_broken(config.stash.get(_BROKEN, {}), found)
     return record, found
 
@@ -305,6 +315,23 @@ def _is_empty(item: pytest.Item) -> bool:
     """Whether this is what pytest makes of a test without parameters: a property that no selected place is asked."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     return "slot" in parameters and not isinstance(parameters["slot"], Slot)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Let the second process of a candidate begin at once: no worker and no limit of a test waits for it."""
+    config = session.config
+    alone = _WORKER not in os.environ and not getattr(config.option, "numprocesses", None)
+    if _ISOLATION not in config.stash or not alone or config.getoption("timeout", None) is not None:
+        return
+    asked = []
+    for item in session.items:
+        slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
+        property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+        if isinstance(slot, Slot) and property is not None:
+            asked.append((slot, property.name))
+    if not config.getoption("collectonly"):
+        config.stash[_ISOLATION].begin(asked)
 
 
 @pytest.hookimpl(trylast=True)
@@ -382,6 +409,8 @@ def _without_pytests_limit(config: pytest.Config) -> list[pytest.MarkDecorator]:
 def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
     """The slots of one property: one for each implementation if it is judged once, and none of what does not import."""
     broken, chosen = config.stash.get(_BROKEN, {}), config.getoption("property")
+    if property is not None and config.getoption("quick") and property.name not in quick.quick().properties:
+        return []
     if property is not None and chosen and property.name not in chosen:
         return []
     found = [
@@ -390,12 +419,17 @@ def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
         if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
         and (property is None or slot.is_asked(property))
     ]
-    if property is not None and property.once:
+    if property is not None and (property.once or (config.getoption("quick") and not _is_about_numbers(property))):
         first: dict[tuple[str, str, str], Slot] = {}
         for slot in found:
             first.setdefault((slot.operator.name, slot.backend, slot.device), slot)
         return list(first.values())
     return found
+
+
+def _is_about_numbers(property: Property) -> bool:
+    """Whether a quick run judges the property in each dtype, and not only in the first."""
+    return property.level in (VALUES, GRADIENTS)
 
 
 @cache

@@ -66,6 +66,8 @@ class Implementation:
     cells: tuple[Cell, ...]
     suite: Suite
     required: str
+    #: The properties that a quick run left out; None if the run was not quick.
+    left_out: tuple[str, ...] | None = None
 
     @cached_property
     def counted(self) -> list[tuple[str, str, Cell]]:
@@ -198,6 +200,8 @@ class Implementation:
         declared = [cell for level in self._required for cell in self._of(level, DECLARED)]
         if declared:
             found.append(f"Declared as not supported: {_properties(declared)} ({_cells(len(declared))}).")
+        if self.left_out:
+            found.append(_quick(self.left_out))
         return found
 
     def _also_words(self) -> list[str]:
@@ -223,13 +227,17 @@ class Implementation:
         """`Values and gradients are right in float32, and it is safe.`; if `brief`, without the dtypes."""
         numbers = [level for level in (VALUES, GRADIENTS) if level in self.right]
         if not numbers:
-            return ["It is safe."] if SAFE in self.right else []
+            return [f"It is safe{self._as_far}."] if SAFE in self.right else []
         where = ["" if brief else self._where(self._of(level, PASS)) for level in numbers]
         if len(set(where)) == 1:
             said = f"{_joined([_SUBJECT[level] for level in numbers])} are right{where[0]}"
         else:
             said = f"values are right{where[0]}, gradients{where[1]}"
-        return [_capital(f"{said}{', and it is safe' if SAFE in self.right else ''}.")]
+        return [_capital(f"{said}{', and it is safe' if SAFE in self.right else ''}{self._as_far}.")]
+
+    @property
+    def _as_far(self) -> str:
+        return "" if self.left_out is None else ", as far as a quick run sees"
 
     def _where(self, cells: Sequence[Cell]) -> str:
         """The dtypes, and the devices if the implementation was tested on others too."""
@@ -244,11 +252,12 @@ def implementations(report: Report) -> list[Implementation]:
     own: dict[tuple[str, str], list[Cell]] = {}
     for cell in report.cells:
         own.setdefault((cell.operator, cell.backend), []).append(cell)
+    left_out = tuple(report.environment["quick"]) if "quick" in report.environment else None
     operators, backends = (
         report.suite.ordered(axis, (getattr(cell, axis) for cell in report.cells)) for axis in ("operator", "backend")
     )
     return [
-        Implementation(operator, backend, tuple(own[operator, backend]), report.suite, report.required)
+        Implementation(operator, backend, tuple(own[operator, backend]), report.suite, report.required, left_out)
         for operator in operators
         for backend in backends
         if (operator, backend) in own
@@ -328,9 +337,16 @@ def _of_many(found: Sequence[Implementation]) -> str:
         common = [level for level in LEVELS if all(level in one.right for one in right)]
         which = f"all {len(found)}" if len(right) == len(found) else f"{len(right)} of {len(found)}"
         parts.append(f"{_plural_right(common)} in {which} implementations.")
+    if found[0].left_out:
+        parts.append(_quick(found[0].left_out))
     if unjudged:
         parts.append(f"{len(unjudged)} of {len(found)} {'was' if len(unjudged) == 1 else 'were'} not judged.")
     return " ".join(parts)
+
+
+def _quick(left_out: Sequence[str]) -> str:
+    names = [name.replace("-", " ") for name in left_out]
+    return f"The run was quick: it did not judge {_joined(names, _NAMED)}."
 
 
 def _plural_right(levels: Sequence[str]) -> str:

@@ -124,12 +124,14 @@ def _joined(plans: Sequence[RunPlan]) -> RunPlan:
 
 
 def _environment(reports: Sequence[Report]) -> dict[str, Any]:
-    """The first report's with the candidates of all; if the processors differ, `cpu` names all of them."""
+    """The first report's with the candidates of all, and all that quick runs left out; `cpu` names all processors."""
     cpus = dict.fromkeys(str(report.environment.get("cpu")) for report in reports)
     found = dict(reports[0].environment)
     candidates = {name: file for report in reports for name, file in report.environment.get("candidates", {}).items()}
     if candidates:
         found["candidates"] = candidates
+    if any("quick" in report.environment for report in reports):
+        found["quick"] = list(dict.fromkeys(name for report in reports for name in report.environment.get("quick", ())))
     if len(cpus) > 1:
         found["cpu"] = " | ".join(cpus)
     return found

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 
 Files = dict[str, dict[str, str | None]]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from backends.base import CPU, CUDA
-from harness import executing
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 from harness.errors import Broken
 from harness.judging.remote import RunnerFailure
-from harness.running import sandbox
+from harness.running import launching, sandbox
 from harness.running.remote_function import RemoteFunction
 from harness.running.runner_process import Header, RunnerProcess, Tensors
 from harness.running.sanitizers import Sanitizers
@@ -44,15 +41,16 @@ def started(
     With an `environment`, the source is trusted: it runs with these variables, and without a sandbox. With
     `sanitizers`, they are loaded and watch what it compiles.
     """
-    folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
-    program = sandbox.program(folder)
-    for name, copy in (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py")):
-        shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
-    run = [sys.executable, "-P", str(program / "main.py")]
-    command = run if sanitizers is None else sanitizers.command(run)
-    if environment is None:
-        command = sandbox.command(command, folder, choice)
-    variables = sandbox.environment(folder, device) if environment is None else environment
+    if environment is None and sanitizers is None:
+        program = launching.of_candidate(source, choice, device)
+        command, folder, variables = list(program.command), program.folder, program.environment
+    else:
+        folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
+        run = launching.runner(folder)
+        command = run if sanitizers is None else sanitizers.command(run)
+        if environment is None:
+            command = sandbox.command(command, folder, choice)
+        variables = sandbox.environment(folder, device) if environment is None else environment
     process = RunnerProcess(
         command,
         folder,

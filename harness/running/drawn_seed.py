@@ -12,9 +12,9 @@ import hmac
 import os
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
 
-from harness.discovery import Candidate, candidate
+from harness.building.cache import state_root
+from harness.candidate import Candidate, candidate
 from harness.errors import UsageError
 from harness.running.candidate_files import file_of
 from harness.running.option_values import whole
@@ -22,11 +22,6 @@ from harness.running.option_values import whole
 #: The value of `--examples-seed` for another seed in each run.
 RANDOM = "random"
 _BYTES = 32
-
-
-def folder() -> Path:
-    """Where the key is: `XDG_STATE_HOME`, or the usual place for state, of this user."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "lltm-conformance"
 
 
 def seed_or_random(text: str) -> int | str:
@@ -64,7 +59,7 @@ def _contents(text: str) -> bytes:
 
 def _key() -> bytes:
     """The key of this user, made at the first use; another one in each run where it cannot be kept."""
-    path = folder() / "key"
+    path = state_root() / "key"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:

@@ -51,7 +51,8 @@ class InsideRunner:
         if "begin" in asked:
             selection, extra, traced.FILE, self._store = pickle.loads(base64.b64decode(asked["begin"]))
             self._properties |= {property.name: property for property in extra}
-            judging.bind()
+            # The calls of a candidate are drawn by the judge's own process.
+            judging.bind(drawing=not selection.candidates)
             self._slots = {slot.id: slot for slot in slots(selection)}
             return {}
         with stored.used(self._store):

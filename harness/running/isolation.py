@@ -12,13 +12,17 @@ import contextlib
 import os
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
+from backends.base import CUDA
 from harness.building.cache import expected_root
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
 from harness.judging.judge import judge
 from harness.judging.property import Property
@@ -64,6 +68,39 @@ class Isolation:
         self._sanitized: CandidateProcess | None = None
         #: The file to which the inner process writes what it is about to do. It has no name, so none is ever left.
         self._trace: IO[bytes] | None = None
+        #: The cells that a thread judges in the inner process, by slot and property.
+        self._ahead: dict[tuple[str, str], Future[Cell]] = {}
+        self._thread: threading.Thread | None = None
+
+    def begin(self, asked: Sequence[tuple[Slot, str]]) -> None:
+        """Judge those of the cells that the inner process judges from now on, in this order; `judge` waits for each.
+
+        The two processes work at the same time then. On a GPU they do not: each may fill its memory. Nor do they for
+        several implementations, which take turns.
+        """
+        places = {(slot.backend, slot.device) for slot, _ in asked}
+        if len(places) != 1 or any(device == CUDA for _, device in places):
+            return
+        inner = [
+            (slot, property)
+            for slot, property in asked
+            if isinstance(slot.source, Candidate) and not self._properties[property].outside
+        ]
+        self._ahead = {(slot.id, property): Future() for slot, property in inner}
+        self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)
+        self._thread.start()
+
+    def _judge_ahead(self, inner: Sequence[tuple[Slot, str]], found: dict[tuple[str, str], Future[Cell]]) -> None:
+        for slot, property in inner:
+            future = found[slot.id, property]
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                cell = self._judged_there(slot, property)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(cell)
 
     def imports(self, slot: Slot) -> str:
         """Why the candidate cannot be imported; empty if it can. Raises UsageError if the function is not there."""
@@ -78,19 +115,30 @@ class Isolation:
         try:
             if isinstance(slot.source, Candidate) and self._properties[property].outside:
                 return self._judged_here(slot, self._properties[property])
-            return self._judged_there(slot, property)
+            ahead = self._ahead.get((slot.id, property))
+            return self._judged_there(slot, property) if ahead is None else ahead.result()
         except Unavailable as error:
             return slot.cell(property, NOT_RUN, str(error))
 
     def stop(self) -> None:
-        """End the processes, if there are any, and remove their files."""
-        for process in (self._outside, self._inside, self._sanitized):
-            if process is not None:
-                process.stop()
+        """End the processes, if there are any, and remove their files. What was to be judged ahead is judged later."""
+        ahead, self._ahead = self._ahead, {}
+        for future in reversed(ahead.values()):
+            future.cancel()
+        self._end_processes()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+            self._end_processes()  # it may have been about to start one
         self._outside = self._inside = self._sanitized = self._place = None
         if self._trace is not None:
             self._trace.close()
             self._trace = None
+
+    def _end_processes(self) -> None:
+        for process in (self._outside, self._inside, self._sanitized):
+            if process is not None:
+                process.stop()
 
     def _turn_to(self, slot: Slot) -> None:
         """End the processes of another implementation: they hold memory, and could disturb this one."""

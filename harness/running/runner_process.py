@@ -14,13 +14,11 @@ import queue
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +29,7 @@ from torch import Tensor
 
 from harness.judging import exit_status
 from harness.judging.remote import RunnerFailure
+from harness.running import launching
 
 #: Seconds between two looks at the memory of the process.
 _LOOK = 0.2
@@ -66,19 +65,8 @@ class RunnerProcess:
         `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
         `descriptors` are open in the process too, by the same numbers.
         """
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [*command, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=dict(environment),
-                pass_fds=(theirs.fileno(), *descriptors),
-                start_new_session=True,
-            )
-        self._connection = Connection(ours.detach())
+        program = launching.Program(tuple(command), folder, environment)
+        self._process, self._connection = launching.launch(program, descriptors)
         self._memory, self._signal_offset = memory, signal_offset
         self._base: int | None = None
         self._known: dict[int, psutil.Process] = {}

@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from backends.base import CPU, TRITON_INTERPRETED
-from harness.building.cache import cache_root, expected_root
+from backends.devices import CPU, TRITON_INTERPRETED
+from harness.building.cache import cache_root, expected_root, state_root
 from harness.errors import UsageError
-from harness.running import drawn_seed
 
 #: The values of `--sandbox`.
 CHOICES = ("auto", "off")
@@ -130,7 +129,7 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
     places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
     with contextlib.suppress(OSError):  # what this process makes there later is hidden then
         expected_root().mkdir(parents=True, exist_ok=True)
-    secret = [folder.resolve() for folder in (drawn_seed.folder(), expected_root()) if folder.is_dir()]
+    secret = [folder.resolve() for folder in (state_root(), expected_root()) if folder.is_dir()]
     hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
 

@@ -12,7 +12,8 @@ import torch
 from backends.base import CPU, CUDA, CUDA_EMULATED, DEVICES, TRITON_INTERPRETED, CompiledOperator, Declaration
 from harness import discovery
 from harness.building import build
-from harness.discovery import Candidate, FoundBackend
+from harness.candidate import Candidate, candidate
+from harness.discovery import FoundBackend
 from harness.errors import Absent, Broken, CannotBuild, HarnessError, Unavailable, UnknownName, UsageError
 from harness.judging.contract_check import admit
 from harness.judging.judge import judge
@@ -212,7 +213,7 @@ def to_build(places: Sequence[Slot]) -> list[str]:
 
 def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequence[torch.dtype]) -> Iterator[Slot]:
     for text in selection.candidates:
-        found = discovery.candidate(text)
+        found = candidate(text)
         _known("operator", [found.operator], operators)
         _refuse_name_of_backend(found)
         for device in selection.devices or (CUDA if torch.cuda.is_available() else CPU,):

@@ -11,6 +11,7 @@ import torch
 
 from backends.base import CPU, CUDA
 from harness import discovery
+from harness.candidate import check_declared
 from harness.deriving.contract import derive_from
 from harness.errors import UnknownName, UsageError
 from harness.judging import judge as judging
@@ -124,4 +125,4 @@ def _declared(function: Callable[..., Any]) -> dict[str, str]:
     """DECLARED of the module that defines the function. Raises UsageError if it is no dict of texts."""
     where = str(getattr(function, "__module__", None))
     found = getattr(sys.modules.get(where), "DECLARED", {})
-    return discovery.check_declared(where, found, repr(found))
+    return check_declared(where, found, repr(found))

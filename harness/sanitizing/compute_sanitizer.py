@@ -21,7 +21,8 @@ import torch
 
 from backends.base import CUDA, CompiledOperator
 from harness.building import build
-from harness.discovery import Candidate, FoundBackend
+from harness.candidate import Candidate
+from harness.discovery import FoundBackend
 from harness.errors import Unavailable, UsageError
 from harness.report.cell import NO_EVIDENCE, Cell
 from harness.report.report import Report

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 from harness.report.cell import FAIL, NO_EVIDENCE, PASS, Cell
 from harness.running.selection import Slot
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from backends.base import CUDA
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import of_sizes, ordinary
 from harness.judging.subject import Subject

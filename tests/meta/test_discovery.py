@@ -13,10 +13,10 @@ import pytest
 
 from backends.base import PythonFunction
 from harness import discovery, verify
+from harness.candidate import candidate
 from harness.discovery import (
     all_backends,
     backend,
-    candidate,
     load_candidate,
     load_function,
     operator,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.building.cache import state_root
 from harness.running import drawn_seed, sandbox
 
 
@@ -32,7 +33,7 @@ def test_backends_have_one_seed_and_a_given_one_is_taken() -> None:
 def test_a_candidate_has_the_same_seed_in_each_run_until_its_file_changes(candidate: str, tmp_path: Path) -> None:
     first = drawn_seed.chosen(None, (candidate,))
     assert first == drawn_seed.chosen(None, (candidate,))
-    assert (drawn_seed.folder() / "key").stat().st_mode & 0o077 == 0
+    assert (state_root() / "key").stat().st_mode & 0o077 == 0
     (tmp_path / "kernels.py").write_text("def lltm(*inputs): pass")
     assert drawn_seed.chosen(None, (candidate,)) != first
 
@@ -59,7 +60,7 @@ def test_what_is_no_seed_is_refused(text: str) -> None:
 @pytest.mark.skipif(not sandbox.is_used("auto"), reason="bubblewrap is not installed, or may not be used here")
 def test_a_sandbox_hides_the_key(candidate: str, tmp_path: Path) -> None:
     drawn_seed.chosen(None, (candidate,))
-    key = drawn_seed.folder() / "key"
+    key = state_root() / "key"
     assert key.is_file()
     inside = tmp_path / "scratch"
     inside.mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.discovery import Candidate
+from harness.candidate import Candidate
 from harness.errors import UsageError
 from harness.report.cell import FAIL, PASS
 from harness.running import sandbox

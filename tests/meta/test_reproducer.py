@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from harness.discovery import candidate, load_candidate
+from harness.candidate import candidate
+from harness.discovery import load_candidate
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties.drawn_calls import PROPERTY

@@ -1,37 +1,121 @@
-"""`python -m harness judge` uses all cores, unless an option says otherwise or there is little to do."""
+"""`python -m harness judge` uses all cores where that is quicker, and starts the candidate's process first of all."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from harness.cli import judge
+from harness.running import launching
+from tests.meta.conftest import ROOT, environment
+
+_KERNEL = "def f(*inputs): ...\n"
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    yield
+    launching.end()
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What pytest is told, by a judge that is not run."""
+    options: list[str] = []
+    monkeypatch.setattr(pytest, "main", lambda given: options.extend(given) or 0)
+    monkeypatch.setattr(launching, "begin", lambda program: None)
+    return options
 
 
 @pytest.mark.parametrize(
-    ("options", "spread"),
+    ("cores", "options", "spread"),
     [
-        (["--candidate", "lltm=a.py:f"], True),
-        (["--candidate", "lltm=a.py:f", "--device", "cpu"], True),
-        (["--candidate", "lltm=a.py:f", "--dtype", "float32"], False),
-        (["--candidate", "lltm=a.py:f", "--dtype=float32"], False),
-        (["--candidate", "lltm=a.py:f", "-k", "sizes"], False),
-        (["--candidate", "lltm=a.py:f", "-ksizes"], False),
-        (["--candidate", "lltm=a.py:f", "--isolate=off"], False),
-        (["--candidate", "lltm=a.py:f", "--pdb"], False),
+        (16, ["--candidate", "lltm={file}:f"], True),
+        (2, ["--candidate", "lltm={file}:f"], False),
+        (2, ["--candidate", "lltm={file}:f", "--candidate", "lltm={file}:g"], True),
+        (2, [], True),
+        (16, ["--candidate", "lltm={file}:f", "--device", "cpu"], True),
+        (16, ["--candidate", "lltm={file}:f", "--dtype", "float32"], False),
+        (16, ["--candidate", "lltm={file}:f", "--dtype=float32"], False),
+        (16, ["--candidate", "lltm={file}:f", "-k", "sizes"], False),
+        (16, ["--candidate", "lltm={file}:f", "-ksizes"], False),
+        (16, ["--candidate", "lltm={file}:f", "--isolate=off"], False),
+        (16, ["--candidate", "lltm={file}:f", "--pdb"], False),
     ],
 )
-def test_a_whole_judgement_is_spread_over_the_cores(
-    options: list[str], spread: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_whole_judgement_is_spread_over_many_cores(
+    cores: int, options: list[str], spread: bool, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[tuple[str, list[str]]] = []
-    monkeypatch.setattr(os, "execv", lambda program, command: calls.append((program, command)))
+    file = tmp_path / "k.py"
+    file.write_text(_KERNEL)
+    options = [option.format(file=file) for option in options]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     judge.main(options)
-    ((program, command),) = calls
-    assert program == sys.executable
-    assert command[-len(options) :] == options
-    assert ("-n" in command[: -len(options)]) == spread
+    own = told[: len(told) - len(options)]
+    assert told[len(own) :] == options
+    assert ("-n" in own) == spread
     if spread:
-        assert command[command.index("-n") + 1] == "auto"
+        assert own[own.index("-n") + 1] == "auto"
+
+
+@pytest.mark.parametrize(
+    ("options", "is_early"),
+    [
+        (["--candidate=lltm={file}:f"], True),
+        (["--candidate", "{file}:f", "--reference", "{file}:f"], True),
+        (["--candidate=lltm={file}:f", "--isolate", "off"], False),
+        (["--candidate=lltm={file}:f", "--help"], False),
+        (["--candidate=lltm=gone.py:f"], False),
+        (["--candidate"], False),
+        ([], False),
+    ],
+)
+def test_a_candidates_process_starts_before_torch_is_imported(
+    options: list[str], is_early: bool, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(_KERNEL)
+    programs: list[launching.Program] = []
+    monkeypatch.setattr(launching, "begin", programs.append)
+    judge.main([option.format(file=file) for option in options])
+    assert bool(programs) == is_early
+
+
+def test_the_process_that_was_started_is_the_one_that_is_used(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(_KERNEL)
+    program = launching.Program((sys.executable, "-c", "import time; time.sleep(60)"), tmp_path, {"A": "1"})
+    other = launching.Program(program.command, tmp_path, {"A": "2"})
+    launching.begin(program)
+    ((_, early, _),) = launching._early
+    process, connection = launching.launch(program)
+    assert process is early
+    process.kill()
+    process.wait()
+    connection.close()
+    launching.begin(program)
+    ((_, early, _),) = launching._early
+    process, connection = launching.launch(other)
+    assert process is not early, "another environment, another process"
+    assert early.poll() is not None, "and the one that nobody wants has ended"
+    process.kill()
+    process.wait()
+    connection.close()
+
+
+def test_what_starts_it_imports_no_torch() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "import sys, harness.cli.judge; print('torch' in sys.modules)"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert run.stdout.strip() == "False"

@@ -196,6 +196,28 @@ def test_a_contract_from_outside_depends_on_what_it_imports(tmp_path: Path, monk
     assert len(list(store.iterdir())) == 2, "another helper, another folder"
 
 
+def test_packages_of_an_environment_below_this_one_are_known_by_their_versions(tmp_path: Path) -> None:
+    """A virtual environment may lie on top of another one: to digest all files of torch takes longer than an oracle."""
+    inside = (
+        "from harness.judging import stored; import torch; print(*[name for name, _ in stored._files_from_outside()])"
+    )
+    packages = tmp_path / "lib" / "site-packages"
+    for name, text in (("sited", ""), ("sited-1.dist-info/METADATA", "Name: sited\nVersion: 1\n"), ("developed", "")):
+        place = packages / name if "." in name else (packages if name == "sited" else tmp_path) / f"{name}.py"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sited, developed; {inside}"],
+        cwd=ROOT,
+        env={**environment(), "PYTHONPATH": f"{ROOT}:{packages}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert run.stdout.split() == ["developed"]
+
+
 # Foreign code
 
 

@@ -25,6 +25,7 @@ from harness.bench.blocks import Ring, asking
 from harness.bench.foreign import CandidateTimer
 from harness.bench.measurement import Settings, measure
 from harness.bench.record import SUSPECT, WRONG
+from harness.candidate import candidate
 from harness.cli import bench
 from harness.errors import Unavailable
 from harness.executing.timing import Header, Tensors, Timing, digest
@@ -90,7 +91,7 @@ def _timer(
 
 def _attack(file: str, function: str) -> Callable[..., Any]:
     found: Callable[..., Any]
-    found, _ = discovery.load_candidate(discovery.candidate(f"lltm={GAMING / f'timing_{file}.py'}:{function}"))
+    found, _ = discovery.load_candidate(candidate(f"lltm={GAMING / f'timing_{file}.py'}:{function}"))
     return found
 
 
@@ -296,7 +297,7 @@ def test_the_clock_of_its_process_is_of_no_use_to_a_candidate(tmp_path: Path) ->
     """It waits, and replaces every clock that it can reach. A busy machine can only make a block longer."""
     file = tmp_path / "waits.py"
     file.write_text(_WAITS)
-    process = CandidateProcess(discovery.candidate(f"lltm={file}:waits"), "cpu", Limits())
+    process = CandidateProcess(candidate(f"lltm={file}:waits"), "cpu", Limits())
     try:
         process.declared()
         timer = _timer(process)

@@ -1,0 +1,25 @@
+"""The properties of a quick run: what `tools.quick_set` computed from the faults of the zoo and from recorded costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("quick.json")
+
+
+@dataclass(frozen=True)
+class Quick:
+    """The names of the properties, and the share of the zoo's faults that they notice."""
+
+    properties: tuple[str, ...]
+    share: float
+
+
+@cache
+def quick() -> Quick:
+    """The quick run, from its file."""
+    facts = json.loads(FILE.read_text())
+    return Quick(tuple(facts["properties"]), facts["share"])

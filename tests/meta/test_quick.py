@@ -1,0 +1,85 @@
+"""A quick run judges what the records say, and its sentence says what it left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.properties import all_properties
+from harness.rendering import sentence
+from harness.report.levels import SAFE, is_required
+from harness.report.merge import merge
+from harness.running.quick import FILE, quick
+from tests.meta.conftest import Run
+from tests.meta.reports import ONE_EACH, of, row
+from tests.zoo import registry as zoo
+from tools import quick_set
+
+
+def _noticed() -> dict[str, list[str]]:
+    return quick_set.recorded()["noticed"]
+
+
+def test_the_set_is_what_the_records_give() -> None:
+    """After a new record: `python -m tools.quick_set > quick.json`, and move it to harness/running/."""
+    assert FILE.read_text() == quick_set.text(_noticed(), quick_set.costs())
+
+
+def test_each_fault_of_the_record_is_caught_by_the_property_that_its_test_names() -> None:
+    """Faults that came later are judged by `python -m tools.quick_set --measure`."""
+    caught = {fault.id: fault.caught_by for fault in quick_set.judged_faults()}
+    noticed = _noticed()
+    assert len(noticed) > len(zoo.FAULTS) / 2
+    for fault in noticed.keys() & caught.keys():
+        assert noticed[fault][0] == caught[fault], f"{fault}: run python -m tools.quick_set --measure"
+
+
+def test_a_quick_run_is_about_what_decides_the_exit_code_of_a_candidate() -> None:
+    properties = all_properties()
+    assert {"forward-parity", "vjp-parity"} <= set(quick().properties)
+    assert all(is_required(properties[name].level, SAFE) for name in quick().properties)
+    assert quick().share == round(quick_set.share_of(_noticed(), quick().properties), 4)
+
+
+def test_the_set_is_the_cheapest_cover_that_fits() -> None:
+    cost = {"forward-parity": 0.5, "vjp-parity": 0.5, "cheap": 0.1, "dear": 0.8, "useless": 0.01, "too-dear": 5.0}
+    noticed = {
+        "a": ["forward-parity"],
+        "b": ["cheap", "dear"],
+        "c": ["dear"],
+        "d": ["too-dear"],
+        "e": ["vjp-parity", "useless"],
+    }
+    assert quick_set.chosen(noticed, cost, seconds=2.0) == ["forward-parity", "vjp-parity", "cheap", "dear"]
+    assert quick_set.chosen(noticed, cost, seconds=1.2) == ["forward-parity", "vjp-parity", "cheap"]
+    assert quick_set.share_of(noticed, ["cheap", "forward-parity"]) == 0.4
+
+
+def test_the_sentence_says_that_the_run_was_quick() -> None:
+    report = of(*(row(name) for name in ONE_EACH[:3]), required=SAFE)
+    left_out = ["sizes", "harvested-sizes"]
+    hurried = replace(report, environment={**report.environment, "quick": left_out})
+    assert sentence.overall(hurried) == (
+        "Values and gradients are right in float32, and it is safe, as far as a quick run sees. "
+        "The run was quick: it did not judge sizes and harvested sizes."
+    )
+    assert hurried.ok
+    merged = merge([("a", hurried), ("b", replace(report, cells=report.cells[:1]))])
+    assert merged.environment["quick"] == left_out
+
+
+@pytest.mark.parametrize("option", ["--property=sizes", "--property=vjp-parity"])
+def test_it_chooses_the_properties_itself(python: Run, option: str) -> None:
+    done = python("-m", "harness", "judge", "--quick", option, "--backend=python-autograd", "--device=cpu")
+    assert done.returncode == 4
+    assert "--quick was given with --property" in done.stderr
+
+
+def test_numbers_are_judged_in_each_dtype_and_the_rest_in_one(python: Run) -> None:
+    selected = ("--backend=python-autograd", "--operator=mlp", "--device=cpu", "--collect-only", "-n0")
+    listed = python("-m", "harness", "judge", "--quick", *selected).stdout
+    assert listed.count("test_forward_parity[") == listed.count("test_vjp_parity[") == 4
+    assert listed.count("test_inference_modes[") == 1
+    assert "test_sizes[" not in listed
+    assert "test_compile[" not in listed

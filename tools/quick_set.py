@@ -1,0 +1,183 @@
+"""Which properties make a quick run (`--quick`): computed from the faults of the zoo and from recorded costs.
+
+A quick run judges values, gradients and safety: what decides the exit code of a candidate. Each fault of the zoo names
+the property that catches it, and a test holds that. Where this property is dear, the fault is judged by the cheaper
+ones, the cheapest first, until one notices it: so `--measure` fills `noticed` of `harness/running/quick.json`, which
+takes minutes. The set is then a cover: `chosen` takes forward-parity and vjp-parity, then the property that adds most
+faults for its cost, as long as there is one and time for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.building.cache import expected_root
+from harness.judging import stored
+from harness.judging.subject import USUAL
+from harness.properties import all_properties
+from harness.report.cell import FAIL, PASS
+from harness.report.levels import SAFE, is_required
+from harness.report.report import Report
+from harness.running.quick import FILE
+from tests.zoo import registry as zoo
+
+_CPU = Path(__file__).parents[1] / "results" / "cpu"
+#: The mutation record has the seconds of each property for a right function whose expected results are known.
+MUTATION = _CPU / "mutation.json"
+#: The record of a run has those of newer properties: the most for any operator, with the expected results computed.
+RUN = _CPU / "operators.json"
+_BACKEND = "python-autograd"
+#: A property that takes more seconds is dear.
+DEAR = 0.35
+#: Seconds for all properties of a quick run together, each in one dtype.
+SECONDS = 2.0
+#: What a quick run is about.
+ALWAYS = ("forward-parity", "vjp-parity")
+#: Seconds after which one property hangs.
+_LIMIT = 60.0
+
+
+def costs() -> dict[str, float]:
+    """Seconds of each property that decides the exit code: in float32 if it is asked there, else in another dtype."""
+    heard = json.loads(MUTATION.read_text())["hearings"]
+    seen = [(entry["property"], entry["dtype"].removeprefix("torch."), entry["cost"]) for entry in heard]
+    cells = [cell for cell in Report.read(RUN).cells if (cell.backend, cell.device) == (_BACKEND, "cpu")]
+    slowest = sorted((cell for cell in cells if cell.verdict == PASS), key=lambda cell: -cell.seconds)
+    seen += [(cell.property, cell.dtype, cell.seconds) for cell in slowest]
+    properties, found = all_properties(), dict[str, float]()
+    for name, _, seconds in sorted(seen, key=lambda entry: entry[1] != "float32"):
+        if name in properties and is_required(properties[name].level, SAFE):
+            found.setdefault(name, round(seconds, 3))
+    return found
+
+
+def chosen(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float], seconds: float = SECONDS) -> list[str]:
+    """The properties of a quick run, in the order in which they are taken. `noticed` has those of each fault."""
+    taken: list[str] = []
+    left = {fault: set(by) for fault, by in noticed.items()}
+    for name in ALWAYS:
+        taken.append(name)
+        left = {fault: by for fault, by in left.items() if name not in by}
+    while True:
+        spent = sum(cost[name] for name in taken)
+        fitting = [name for name in cost if name not in taken and spent + cost[name] <= seconds]
+        gains = {name: sum(name in by for by in left.values()) for name in fitting}
+        best = max(gains, key=lambda name: (gains[name] / max(cost[name], 0.001), name), default="")
+        if not best or not gains[best]:
+            return taken
+        taken.append(best)
+        left = {fault: by for fault, by in left.items() if best not in by}
+
+
+def share_of(noticed: Mapping[str, Sequence[str]], properties: Sequence[str]) -> float:
+    """The share of the faults that these properties notice."""
+    return sum(bool(set(by) & set(properties)) for by in noticed.values()) / len(noticed)
+
+
+def measured(cost: Mapping[str, float], known: Mapping[str, Sequence[str]], limit: int | None) -> dict[str, list[str]]:
+    """By the id of each fault: the property that catches it and, where that is dear, the cheapest that notices it.
+
+    Faults that are `known` are taken over. With a `limit`, only so many others are judged.
+    """
+    cheap = sorted((name for name, seconds in cost.items() if seconds <= DEAR), key=lambda name: (cost[name], name))
+    found: dict[str, list[str]] = {}
+    judged = 0
+    for fault in judged_faults():
+        found[fault.id] = [fault.caught_by]
+        if fault.caught_by in cheap:
+            continue
+        if fault.id in known:
+            found[fault.id] = list(known[fault.id])
+        elif limit is None or judged < limit:
+            judged += 1
+            by = _first(fault, cheap)
+            found[fault.id] = [fault.caught_by, *([by] if by else [])]
+            print(f"{fault.id}: {fault.caught_by}, {by or 'no cheaper one'}", file=sys.stderr, flush=True)
+    return found
+
+
+def judged_faults() -> list[zoo.Fault]:
+    """The faults that a property of the required levels catches."""
+    zoo.load()
+    properties = all_properties()
+    return [fault for fault in zoo.FAULTS if is_required(properties[fault.caught_by].level, SAFE)]
+
+
+def _first(fault: zoo.Fault, properties: Sequence[str]) -> str:
+    """The first of the properties that notices the fault, in a process of its own; a crash or a hang is noticed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(fault, properties, writing)
+    os.close(writing)
+    last = ""
+    with os.fdopen(reading) as lines:
+        while select.select([lines], [], [], _LIMIT)[0] and (line := lines.readline()):
+            last = line.strip()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "" if last == "none" else last
+
+
+def _child(fault: zoo.Fault, properties: Sequence[str], writing: int) -> None:
+    """Write the name of each property before it is judged; the last one is that which noticed the fault."""
+    dtype = str(fault.dtype).removeprefix("torch.")
+    with stored.used(expected_root()):
+        for name in properties:
+            if not all_properties()[name].is_asked("cpu", dtype):
+                continue
+            os.write(writing, f"{name}\n".encode())
+            if zoo.judged(fault.function, name, fault.dtype, fault.operator, USUAL.count).verdict == FAIL:
+                os._exit(0)
+    os.write(writing, b"none\n")
+    os._exit(0)
+
+
+def recorded() -> dict[str, Any]:
+    """What the file holds."""
+    found: dict[str, Any] = json.loads(FILE.read_text())
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the file that follows from the records, or write it with `--measure`."""
+    parser = argparse.ArgumentParser(prog="python -m tools.quick_set", description=main.__doc__)
+    parser.add_argument("--measure", action="store_true", help="judge the faults of which nothing is known")
+    parser.add_argument("--limit", type=int, metavar="N", help="judge at most N faults; the next call goes on")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    cost = costs()
+    noticed = recorded()["noticed"]
+    if given.measure:
+        noticed = measured(cost, noticed, given.limit)
+    if given.measure:
+        FILE.write_text(text(noticed, cost))
+    else:
+        print(text(noticed, cost), end="")
+    return 0
+
+
+def text(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float]) -> str:
+    """The contents of the file."""
+    properties = chosen(noticed, cost)
+    facts = {
+        "properties": properties,
+        "share": round(share_of(noticed, properties), 4),
+        "seconds": round(sum(cost[name] for name in properties), 2),
+        "noticed": {fault: list(by) for fault, by in noticed.items()},
+    }
+    return json.dumps(facts, indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
