@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness.discovery import candidate, load_candidate
+from harness.candidate import candidate
+from harness.discovery import load_candidate
 
 
 @contextmanager
