@@ -21,6 +21,8 @@ BACKENDS = [module.name for module in pkgutil.iter_modules([str(ROOT)]) if modul
 
 def _compiled() -> Iterator[tuple[str, CompiledOperator]]:
     for backend in BACKENDS:
+        if importlib.import_module(f"backends.{backend}").BACKEND.needs:  # it has no sources
+            continue
         for module in pkgutil.iter_modules([str(ROOT / backend)]):
             if not module.ispkg and module.name[0] != "_":
                 imported = importlib.import_module(f"backends.{backend}.{module.name}")
