@@ -127,8 +127,8 @@ class Backend:
     `declared`. An operator for which it has neither a file nor a reason has no cells.
     `on_request`, where it is not empty, says why the backend is judged only where it is named: all its cells are
     `not-run` in a run that names no backend. `beside` has, for an operator, the function that is timed beside it.
-    `needs` maps each module that all its functions import to what pip installs: where one is missing, a run that names
-    no backend says so in one line, and a run that names this backend has `not-run` cells.
+    `needs` maps each module that all its functions import to what pip installs, the package itself first: where one is
+    missing, a run that names no backend says so in one line, and a run that names this backend has `not-run` cells.
     `lacks` names, for an operator, the forms that the backend does not have, each with the reason: they are not called,
     and a cell that passes says so.
     """

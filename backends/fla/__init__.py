@@ -22,7 +22,7 @@ BACKEND = Backend(
         "log_softmax": "flash-linear-attention has no logarithm of softmax",
         "softmax": "fla.ops.utils.softmax has no autograd",
     },
-    needs={"triton": "triton", "einops": "einops", "fla": "fla-core"},
+    needs={"fla": "fla-core", "einops": "einops", "triton": "triton"},
     lacks={
         "layer_norm": {
             "images": "fla.modules.norm.layernorm.layer_norm normalises the last dimension alone",

@@ -21,7 +21,7 @@ BACKEND = Backend(
         "has cases of others",
         "rotary": "flag_gems.apply_rotary_pos_emb has no backward",
     },
-    needs={"triton": "triton", "yaml": "PyYAML", "sqlalchemy": "SQLAlchemy", "flag_gems": "flag-gems"},
+    needs={"flag_gems": "flag-gems", "sqlalchemy": "SQLAlchemy", "yaml": "PyYAML", "triton": "triton"},
     lacks={
         # Judging it would let the kernel write over tensors of the judge.
         "layer_norm": {

@@ -19,7 +19,7 @@ BACKEND = Backend(
         "attention": "Liger-Kernel has attention over a neighbourhood and over several tokens, not the full one",
         "log_softmax": "Liger-Kernel has a softmax and no logarithm of it",
     },
-    needs={"triton": "triton", "liger_kernel": "liger-kernel"},
+    needs={"liger_kernel": "liger-kernel", "triton": "triton"},
     lacks={
         "layer_norm": {
             "no-affine": "liger_layer_norm needs a weight: layer_norm_forward reads its shape",

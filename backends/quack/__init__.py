@@ -21,7 +21,7 @@ BACKEND = Backend(
         "swiglu": "QuACK's swiglu is the end of a matrix product, and no function of two tensors",
         "geglu": "QuACK's geglu is the end of a matrix product, and no function of two tensors",
     },
-    needs={"cutlass": "nvidia-cutlass-dsl", "quack": "quack-kernels"},
+    needs={"quack": "quack-kernels", "cutlass": "nvidia-cutlass-dsl"},
     lacks={
         "cross_entropy": {
             "label-smoothing": "quack.cross_entropy has no label smoothing",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from quack import cross_entropy as of_rows
 from torch import Tensor
 
 from backends._python.unsupported import refused
 from backends.base import PythonFunction, check_arguments
+from backends.quack import _package
 from spec.cross_entropy import IGNORED, OPERATOR
 
 
@@ -15,7 +15,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, ignore_index: int = IGNORED, l
     check_arguments(OPERATOR, logits, labels)
     if label_smoothing:
         raise refused("cross_entropy", "label_smoothing", label_smoothing, "0.0", "quack-kernels")
-    loss: Tensor = of_rows(logits, labels, ignore_index=ignore_index)
+    loss: Tensor = _package.cross_entropy(logits, labels, ignore_index=ignore_index)
     return loss.to(logits.dtype)
 
 

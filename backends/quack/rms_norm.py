@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from quack import rmsnorm
 from torch import Tensor
 
 from backends._python.rows import check_rms_norm_arguments
 from backends.base import PythonFunction
+from backends.quack import _package
 
 
 def rms_norm(
@@ -14,7 +14,7 @@ def rms_norm(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The rows of input, or of input + residual, normalised: output, or (output, input + residual)."""
     check_rms_norm_arguments(input, weight, residual)
-    result: Tensor | tuple[Tensor, Tensor] = rmsnorm(
+    result: Tensor | tuple[Tensor, Tensor] = _package.rmsnorm(
         input, weight, residual=residual, eps=eps, prenorm=residual is not None
     )
     return result

@@ -113,10 +113,11 @@ def _flags() -> dict[str, str]:
 
 
 def _packages() -> dict[str, str]:
-    """The version of each package that backends need and that is installed, by the name that pip knows."""
+    """The version of each package that backends need, by the name that pip knows, where all of it is installed."""
     found = {}
     with contextlib.suppress(HarnessError):
-        wanted = {what for backend in discovery.all_backends().values() for what in backend.backend.needs.values()}
+        there = [each for each in discovery.all_backends().values() if not each.missing()]
+        wanted = {what for each in there for what in each.backend.needs.values()}
         for what in sorted(wanted):
             with contextlib.suppress(PackageNotFoundError):
                 found[what] = version(what)

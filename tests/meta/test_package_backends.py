@@ -26,6 +26,7 @@ from harness.properties import all_properties
 from harness.pytest_plugin import plugin
 from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS
 from harness.report.figures import unasked
+from harness.running import environment
 from harness.running.selection import Selection, not_installed, slots
 from tests.meta.conftest import ROOT
 from tests.meta.package_fakes import PACKAGES, written
@@ -233,3 +234,9 @@ def test_the_page_says_what_each_backend_has() -> None:
     page = (ROOT / "docs" / "packages.md").read_text()
     text = "\n".join(line for folder in _DISTRIBUTIONS for line in _lines(folder))
     assert f"<!-- packages -->\n\n{text}\n<!-- end -->" in page, f"docs/packages.md should have:\n\n{text}"
+
+
+def test_a_record_has_the_versions_of_the_packages_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "version", lambda what: f"1.0 of {what}")
+    monkeypatch.setattr(FoundBackend, "missing", lambda self: "" if self.name == "liger" else "something")
+    assert environment._packages() == {"liger-kernel": "1.0 of liger-kernel", "triton": "1.0 of triton"}
