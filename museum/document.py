@@ -78,13 +78,11 @@ def _missed(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _defects(rows: Sequence[dict[str, Any]]) -> str:
-    return (
-        "\n".join(
-            f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
-            for row in rows
-        )
-        + "\n"
-    )
+    lines = [
+        f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _shortened(text: str) -> str:
