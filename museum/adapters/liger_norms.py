@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from torch import Tensor
 
@@ -16,7 +17,8 @@ complete()
 if os.environ.get("TRITON_INTERPRET") == "1":
     with suppress(ModuleNotFoundError):  # releases before 0.5.4 have none
         # Without a GPU, 0.5.4 asks torch.hip, which is not there, what the device is.
-        part("liger_kernel.utils").infer_device = lambda: "cpu"
+        utils: Any = part("liger_kernel.utils")
+        utils.infer_device = lambda: "cpu"
 
 
 def layer_norm(
