@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.rendering import tables
+from museum import entries
 from museum.entries import CAUGHT, MISSED
 from museum.verdicts import PASSES
 
@@ -23,7 +24,14 @@ def insert(record: dict[str, Any], document: str) -> str:
 def drawn(record: dict[str, Any]) -> dict[str, str]:
     """The texts by the names of their markers."""
     rows = record["entries"]
-    return {"run": _run(record), "caught": _caught(rows), "missed": _missed(rows), "defects": _defects(rows)}
+    waiting = [entry for entry in entries.read() if entry.name not in {row["name"] for row in rows}]
+    return {
+        "run": _run(record),
+        "caught": _caught(rows),
+        "missed": _missed(rows) if any(row["expected"] == MISSED for row in rows) else "None is recorded.\n",
+        "defects": _defects(rows),
+        "waiting": _waiting(waiting),
+    }
 
 
 def _run(record: dict[str, Any]) -> str:
@@ -78,13 +86,19 @@ def _missed(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _defects(rows: Sequence[dict[str, Any]]) -> str:
-    return (
-        "\n".join(
-            f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
-            for row in rows
-        )
-        + "\n"
-    )
+    lines = [
+        f"- `{row['name']}` ({row['package']} {row['broken']['version']}): {row['defect']}. [Report]({row['issue']})"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _waiting(waiting: Sequence[entries.Entry]) -> str:
+    lines = [
+        f"- `{entry.name}` ({entry.package} {entry.broken}), on {entry.device}: {entry.defect}. [Report]({entry.issue})"
+        for entry in waiting
+    ]
+    return "\n".join(lines or ["None."]) + "\n"
 
 
 def _shortened(text: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 from torch import Tensor
 
@@ -11,6 +14,11 @@ from museum.interpreter import complete
 from museum.parts import part
 
 complete()
+if os.environ.get("TRITON_INTERPRET") == "1":
+    with suppress(ModuleNotFoundError):  # releases before 0.5.4 have none
+        # Without a GPU, 0.5.4 asks torch.hip, which is not there, what the device is.
+        utils: Any = part("liger_kernel.utils")
+        utils.infer_device = lambda: "cpu"
 
 
 def layer_norm(

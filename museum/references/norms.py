@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ def group_norm(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Two channels at a time have mean 0 and variance 1; then each channel is scaled and shifted."""
     if images.shape[1] % 2 or not images.shape[1]:
         raise ValueError(f"images had {images.shape[1]} channels, but should have an even number of them")
-    grouped = images.unflatten(1, (-1, 2)).flatten(2)
+    grouped = images.reshape(images.shape[0], images.shape[1] // 2, 2 * math.prod(images.shape[2:]))
     centred = grouped - grouped.mean(-1, keepdim=True)
     found = (centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)).reshape(images.shape)
     return found * weight[:, None, None] + bias[:, None, None]

@@ -1,0 +1,248 @@
+"""The museum: entries are well formed, verdicts are right, and a package in two versions is judged as it should be."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import discovery
+from harness.errors import NoEvidence, Unavailable, UnknownName, UsageError
+from harness.properties import all_properties
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.report import Report
+from museum import document, entries, installing, judging, verdicts
+from museum.entries import CAUGHT, MISSED, Entry
+from museum.verdicts import FAILS, NOT_ASKED, NOT_INSTALLED, NOT_JUDGED, OTHER_REASON, PASSES, Finding
+from museum.visiting import visit
+
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "results/cpu/museum.json"
+KNOWN = entries.read()
+
+ENTRY = Entry(
+    name="doubled",
+    package="doubling",
+    broken="1.0",
+    fixed="1.1",
+    issue="https://example.org/1",
+    defect="it triples",
+    candidate="doubling.py:doubled",
+    judged_by={"forward-parity": "^output was", "sizes": "^output was"},
+    device="cpu",
+    dtype="float32",
+    reference="doubling.py:twice",
+    example="doubling.py:example",
+)
+
+
+@pytest.mark.parametrize("entry", KNOWN, ids=[entry.name for entry in KNOWN])
+def test_what_an_entry_names_is_there(entry: Entry) -> None:
+    for folder, named in (
+        ("adapters", entry.candidate),
+        ("references", entry.reference),
+        ("references", entry.example),
+    ):
+        file, _, function = named.partition(":")
+        if named:
+            text = (entries.HERE / folder / file).read_text()
+            assert re.search(rf"^def {function}\(", text, flags=re.MULTILINE), f"{file} has no function {function}"
+    assert set(entry.judged_by) <= set(all_properties())
+    assert not entry.operator or entry.operator in discovery.operators()
+
+
+def test_adapters_and_references_are_those_of_entries() -> None:
+    named = {("adapters", entry.candidate) for entry in KNOWN}
+    named |= {("references", name) for entry in KNOWN for name in (entry.reference, entry.example) if name}
+    there = {(file.parent.name, file.name) for file in entries.HERE.glob("*/*.py")}
+    assert {(folder, name.partition(":")[0]) for folder, name in named} == there
+
+
+GOOD = """
+package = "doubling"
+[[entry]]
+name = "doubled"
+broken = "1.0"
+fixed = "1.1"
+issue = "https://example.org/1"
+defect = "it triples"
+candidate = "doubling.py:doubled"
+operator = "softmax"
+device = "cpu"
+dtype = "float32"
+judged_by = {forward-parity = "^output was"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "words"),
+    [
+        ('broken = "1.0"\n', "", "entry[0] lacks broken"),
+        ('device = "cpu"', 'device = "tpu"', "device was 'tpu', but should be one of cpu, triton-interpreted, cuda"),
+        ('operator = "softmax"', "", "give one of both"),
+        ('operator = "softmax"', 'reference = "a.py:f"', "should have one with a reference"),
+        ('dtype = "float32"', 'dtype = "float32"\nexpected = "missed"', "a miss says why"),
+        ('fixed = "1.1"', 'fixed = "1.0"', "should have two releases"),
+        ('"^output was"', '"("', "which is no expression"),
+        ('defect = "it triples"', "defect = it triples", "cannot be read"),
+    ],
+)
+def test_a_malformed_entry_is_refused_in_words(tmp_path: Path, was: str, becomes: str, words: str) -> None:
+    (tmp_path / "doubling.toml").write_text(GOOD)
+    assert [entry.name for entry in entries.read(tmp_path)] == ["doubled"]
+    assert was in GOOD
+    (tmp_path / "doubling.toml").write_text(GOOD.replace(was, becomes))
+    with pytest.raises(UsageError, match=re.escape(words)):
+        entries.read(tmp_path)
+
+
+def test_two_entries_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("one.toml", "two.toml"):
+        (tmp_path / name).write_text(GOOD)
+    with pytest.raises(UsageError, match="two entries have the name 'doubled'"):
+        entries.read(tmp_path)
+
+
+def test_entries_are_selected_by_name_and_package() -> None:
+    other = replace(ENTRY, name="other", package="others")
+    assert entries.selected([ENTRY, other], [], []) == (ENTRY, other)
+    assert entries.selected([ENTRY, other], ["other"], []) == (other,)
+    assert entries.selected([ENTRY, other], [], ["doubling"]) == (ENTRY,)
+    with pytest.raises(UnknownName, match="unknown package 'doublin'"):
+        entries.selected([ENTRY, other], [], ["doublin"])
+
+
+WRONG = "output was 3 at (0), but should be 2"
+
+
+def _cells(**verdict_and_reason: tuple[str, str]) -> list[Cell]:
+    return [
+        Cell("twice", "doubled", "cpu", "float32", name.replace("_", "-"), verdict, reason)
+        for name, (verdict, reason) in verdict_and_reason.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "outcome"),
+    [
+        (_cells(forward_parity=(FAIL, WRONG), sizes=(FAIL, WRONG)), CAUGHT),
+        (_cells(forward_parity=(PASS, ""), sizes=(PASS, "")), MISSED),
+        (_cells(forward_parity=(FAIL, "forward raised ImportError"), sizes=(FAIL, WRONG)), OTHER_REASON),
+        (_cells(forward_parity=(FAIL, f"forward raised\n{WRONG}"), sizes=(FAIL, WRONG)), OTHER_REASON),
+        (_cells(forward_parity=(FAIL, WRONG), sizes=(PASS, "")), OTHER_REASON),
+        (_cells(forward_parity=(FAIL, WRONG)), NOT_JUDGED),
+        (_cells(forward_parity=(FAIL, WRONG), sizes=(NOT_RUN, WRONG)), NOT_JUDGED),
+        (_cells(forward_parity=(NO_EVIDENCE, WRONG), sizes=(FAIL, WRONG)), NOT_JUDGED),
+        ([], NOT_JUDGED),
+    ],
+)
+def test_the_verdict_on_a_release_with_the_defect(cells: list[Cell], outcome: str) -> None:
+    """Caught for another reason is not caught, and nothing judged is neither caught nor missed."""
+    assert verdicts.of_broken(ENTRY, cells).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("cells", "outcome"),
+    [
+        (_cells(forward_parity=(PASS, ""), sizes=(PASS, "")), PASSES),
+        (_cells(forward_parity=(PASS, ""), sizes=(FAIL, "anything")), FAILS),
+        (_cells(forward_parity=(NOT_RUN, "no device"), sizes=(FAIL, "anything")), FAILS),
+        (_cells(forward_parity=(PASS, ""), sizes=(NOT_RUN, "no device")), NOT_JUDGED),
+        (_cells(forward_parity=(PASS, "")), NOT_JUDGED),
+        ([], NOT_JUDGED),
+    ],
+)
+def test_the_verdict_on_a_repaired_release(cells: list[Cell], outcome: str) -> None:
+    assert verdicts.of_fixed(ENTRY, cells).outcome == outcome
+
+
+def test_an_entry_holds_if_both_releases_behave_as_it_says() -> None:
+    open_still, missed = replace(ENTRY, fixed=""), replace(ENTRY, expected=MISSED, why="too rare")
+    assert verdicts.holds(ENTRY, Finding(CAUGHT), Finding(PASSES))
+    assert verdicts.holds(open_still, Finding(CAUGHT), Finding(NOT_ASKED))
+    assert verdicts.holds(missed, Finding(MISSED), Finding(PASSES))
+    assert not verdicts.holds(missed, Finding(CAUGHT), Finding(PASSES))
+    for outcome in (MISSED, OTHER_REASON, NOT_JUDGED, NOT_INSTALLED):
+        assert not verdicts.holds(ENTRY, Finding(outcome), Finding(PASSES))
+    for outcome in (FAILS, NOT_JUDGED, NOT_INSTALLED, NOT_ASKED):
+        assert not verdicts.holds(ENTRY, Finding(CAUGHT), Finding(outcome))
+
+
+def test_a_release_that_cannot_be_installed_is_no_success(tmp_path: Path) -> None:
+    def never(requirement: str) -> Path:
+        raise Unavailable(f"pip could not install {requirement}: no network")
+
+    found = visit(ENTRY, find=never, reports=tmp_path)
+    assert (found.broken.outcome, found.fixed.outcome, found.holds) == (NOT_INSTALLED, NOT_INSTALLED, False)
+    assert "doubling 1.0 was not installed (pip could not install doubling==1.0: no network)" in found.sentence
+
+
+def test_a_run_without_a_report_is_no_success(tmp_path: Path) -> None:
+    def silent(entry: Entry, folders: Sequence[Path], report: Path) -> Report:
+        raise NoEvidence("`judge` wrote no report (exit code 4): no such option")
+
+    found = visit(ENTRY, judge=silent, find=lambda requirement: tmp_path, reports=tmp_path)
+    assert (found.broken.outcome, found.holds) == (NOT_JUDGED, False)
+
+
+def test_a_release_is_installed_once_and_whole(tmp_path: Path) -> None:
+    asked: list[Sequence[str]] = []
+
+    def install(requirements: Sequence[str], target: Path) -> None:
+        asked.append(requirements)
+        (target / "half.py").write_text("")
+        if requirements == ["doubling==2.0"]:
+            raise Unavailable("no network")
+
+    place = installing.folder_of("doubling==1.0", tmp_path, install)
+    assert installing.folder_of("doubling==1.0", tmp_path, install) == place
+    assert asked == [["doubling==1.0"]]
+    with pytest.raises(Unavailable):
+        installing.folder_of("doubling==2.0", tmp_path, install)
+    assert [folder.name for folder in tmp_path.iterdir()] == ["doubling-1.0"]
+
+
+FILES = {
+    "adapters/doubling.py": "import doubling\ndef doubled(x):\n    return doubling.double(x)\n",
+    "references/doubling.py": (
+        "import torch\nfrom torch import Tensor\ndef twice(x: Tensor) -> Tensor:\n    return x * 2\n"
+        "def example():\n    return (torch.randn(3, 4),)\n"
+    ),
+    "1.0/doubling/__init__.py": "def double(x):\n    return x * 3\n",
+    "1.1/doubling/__init__.py": "def double(x):\n    return x + x\n",
+}
+
+
+def test_a_package_in_two_versions_is_judged_by_the_command_line(tmp_path: Path) -> None:
+    """The one that triples is caught, the one that doubles passes: each is found in its own folder."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    entry = replace(ENTRY, judged_by={"forward-parity": "^output was .* but should be"})
+    found = visit(
+        entry,
+        judge=lambda asked, folders, report: judging.judged(asked, folders, report, tmp_path),
+        find=lambda requirement: tmp_path / requirement.partition("==")[2],
+        reports=tmp_path / "reports",
+    )
+    assert (found.broken.outcome, found.fixed.outcome) == (CAUGHT, PASSES), found.sentence
+    assert found.holds
+    assert found.record()["environment"]["torch"]
+
+
+def test_the_page_is_that_of_the_record() -> None:
+    record: dict[str, Any] = json.loads(RECORD.read_text())
+    text = (ROOT / document.DOCUMENT).read_text()
+    assert document.insert(record, text) == text, "out of date: python -m museum --draw results/cpu/museum.json"
+    known = {entry.name: entry for entry in KNOWN}
+    assert record["entries"]
+    for row in record["entries"]:
+        entry = known[row["name"]]
+        assert row["holds"], f"{entry.name} does not behave as it says"
+        assert (row["broken"]["version"], row["fixed"]["version"]) == (entry.broken, entry.fixed)
+        assert (row["properties"], row["expected"]) == (list(entry.judged_by), entry.expected)
