@@ -13,6 +13,7 @@ import pytest
 from backends.devices import CPU
 from harness.building.cache import cache_root
 from harness.candidate import candidate
+from harness.cli import watching
 from harness.errors import HarnessError
 from harness.running import launching
 
@@ -37,6 +38,12 @@ _FEW_CORES = 4
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Judge once; with `--watch FILE`, again after each change of the file. Raises UsageError if there is none."""
+    files, others = watching.read(arguments)
+    return watching.again(files, lambda: judge(others)) if files else judge(others)
+
+
+def judge(arguments: Sequence[str]) -> int:
     """pytest on the suite's tests, with pytest's own exit code. `arguments` are options of pytest and of the plugin.
 
     A whole run is spread over the cores; `-n 0`, or an option that narrows the selection, keeps it in one process. So

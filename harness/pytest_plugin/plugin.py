@@ -104,6 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="judge values and gradients, and what notices most mistakes for its cost, in about two seconds",
     )
+    group.addoption("--watch", metavar="FILE", help="of `judge`: judge again after each change of it (repeatable)")
     group.addoption("--report", metavar="FILE", help="where the JSON report goes; default: reports/conformance.json")
     group.addoption(
         "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
