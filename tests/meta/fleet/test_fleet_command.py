@@ -174,7 +174,7 @@ def test_the_real_judge_in_a_warm_worker(tmp_path: Path) -> None:
     options = ["--device=cpu", "--dtype=float32", "--property=forward-parity", "--workers=1"]
     command = [sys.executable, "-m", "harness", "fleet", str(given), *options, "--", "--time-limit=2"]
     done = subprocess.run(
-        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=300
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=560
     )
     assert done.returncode == 0, done.stdout + done.stderr
     with sqlite3.connect(tmp_path / "reports" / "fleet.sqlite") as data:
