@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class EagerMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """A mode that is used in eager code alone.
 
     torch would import the compiler at the first operation, to keep it out of the mode. That takes a second, and no

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from spec.decomposing import functional, steps
-from spec.modes import Mode
+from spec.modes import EagerMode
 from spec.rounding import CREATIONS, LINEAR, MOVES
 
 #: Whether numpy's long double has more digits than float64 on this platform.
@@ -107,7 +107,7 @@ class NotPrecise(Exception):
     """This reference, or a call of this size, cannot be evaluated with more digits than float64."""
 
 
-class Precise(Mode):  # type: ignore[no-untyped-call]
+class Precise(EagerMode):  # type: ignore[no-untyped-call]
     """Evaluate with twice the digits: results are rounded to float64, and `low` returns what the rounding cut off."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from spec.decomposing import functional, steps
-from spec.modes import Mode
+from spec.modes import EagerMode
 from spec.noise import Noise
 from spec.parts import parts_of
 from spec.repeats import repeats
@@ -371,7 +371,7 @@ class UnlikeOneRun(Exception):
     """Evaluated for many runs at once, the sequence of operations is not that of one run."""
 
 
-class Rounding(Mode):  # type: ignore[no-untyped-call]
+class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     """Evaluate in float64 what `dtype` might have computed; another `seed` is another rounding of the same evaluation.
 
     `amplitudes` is shared by several evaluations of the same function. With `runs` > 1, the runs have the seeds `seed`,

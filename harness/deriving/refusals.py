@@ -12,7 +12,7 @@ from harness.deriving.wording import first_line, named
 from harness.errors import UsageError
 from spec.contract import Draw, Operator, Sizes
 from spec.derived import Reference
-from spec.modes import Mode
+from spec.modes import EagerMode
 from spec.rounding import knows
 
 #: How often a reference is called again with the same arguments.
@@ -79,7 +79,7 @@ def refuse(where: str, operator: Operator, sizes: Sizes) -> None:
     _refuse_gradient(where, operator, inputs)
 
 
-class _Seen(Mode):  # type: ignore[no-untyped-call]
+class _Seen(EagerMode):  # type: ignore[no-untyped-call]
     """The operations whose rounding the model does not know, and the dtypes besides float64 that were computed."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from harness.judging.scenarios import representative
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
-from spec.modes import Mode
+from spec.modes import EagerMode
 from spec.rounding import MOVES, PRODUCTS
 
 
@@ -64,7 +64,7 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**tally.figures(), "refused": refused} if tally.evidence else {"refused": refused}
 
 
-class _Watch(Mode):  # type: ignore[no-untyped-call]
+class _Watch(EagerMode):  # type: ignore[no-untyped-call]
     """Which of these tensors become factors of a matrix product, directly or after being moved."""
 
     def __init__(self, tensors: tuple[Tensor, ...]) -> None:

@@ -82,6 +82,8 @@ def end() -> None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         connection.close()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _started(program: Program, descriptors: Sequence[int]) -> tuple[subprocess.Popen[bytes], Connection]:

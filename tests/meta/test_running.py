@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def test_a_candidates_process_starts_before_torch_is_imported(
     assert bool(programs) == is_early
 
 
+def _ended(process: subprocess.Popen[bytes], connection: Connection) -> None:
+    process.kill()
+    process.wait()
+    connection.close()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
 def test_the_process_that_was_started_is_the_one_that_is_used(tmp_path: Path) -> None:
     file = tmp_path / "k.py"
     file.write_text(_KERNEL)
@@ -95,17 +104,13 @@ def test_the_process_that_was_started_is_the_one_that_is_used(tmp_path: Path) ->
     ((_, early, _),) = launching._early
     process, connection = launching.launch(program)
     assert process is early
-    process.kill()
-    process.wait()
-    connection.close()
+    _ended(process, connection)
     launching.begin(program)
     ((_, early, _),) = launching._early
     process, connection = launching.launch(other)
     assert process is not early, "another environment, another process"
     assert early.poll() is not None, "and the one that nobody wants has ended"
-    process.kill()
-    process.wait()
-    connection.close()
+    _ended(process, connection)
 
 
 def test_what_starts_it_imports_no_torch() -> None:

@@ -73,7 +73,11 @@ def test_this_machine_keeps_it(tmp_path: Path) -> None:
     """Every fact that the suite records is described in the schema, with its type."""
     described = environment.describe()
     known = schema.schema()["$defs"]["environment"]["properties"].keys()
-    assert described.keys() == known - {"sandbox", "candidates"}  # of a run that judged a candidate
+    assert described.keys() == known - {
+        "sandbox",
+        "candidates",
+        "quick",
+    }  # of a run that judged a candidate, or was quick
     assert schema.problems(record(tmp_path, Report.of([cell()], described, suite.describe()))) == []
 
 
