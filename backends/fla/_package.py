@@ -1,9 +1,9 @@
-"""The package's functions. Without a GPU it warns when it is imported, and no cell is judged."""
+"""The package's functions. It warns when it is imported: of a missing GPU, and of packages that it does without."""
 
 import warnings
 
 with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="Triton is not supported on current platform")
+    warnings.simplefilter("ignore")
     from fla.modules.activations import swiglu
     from fla.modules.fused_cross_entropy import cross_entropy_loss
     from fla.modules.norm.layernorm import layer_norm, rms_norm

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -40,7 +41,7 @@ from harness.running import candidate_files, drawn_seed, quick, sandbox, selecti
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
-from harness.running.selection import Selection, Slot, not_installed, slots, to_build
+from harness.running.selection import Selection, Slot, not_installed, of_packages, slots, to_build
 from spec.contract import DTYPES
 
 gpu_turns.take_turns()  # before anything uses CUDA
@@ -126,7 +127,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--isolate",
         choices=("auto", "on", "off"),
         default="auto",
-        help="judge in a separate process; auto: only candidates; off: never, for a debugger",
+        help="judge in a separate process; auto: candidates and packages; off: never, for a debugger",
     )
     group.addoption(
         "--sandbox",
@@ -162,6 +163,19 @@ def _selection(config: pytest.Config) -> Selection:
     return replace(found, examples=config.stash.get(_EXAMPLES, Examples()))
 
 
+def _is_isolated(config: pytest.Config) -> bool:
+    """Whether cells are judged in other processes: code from outside may end its process, or the CUDA context of it."""
+    choice = config.getoption("isolate")
+    if choice != "auto":
+        return bool(choice == "on")
+    if config.getoption("candidate"):
+        return True
+    paths = tuple(Path(path) for path in config.getoption("backend_path") or ())
+    with suppress(HarnessError):  # it is told where the selection is read
+        return bool(of_packages(config.getoption("backend") or (), paths))
+    return False
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group: which worker a cell goes to, where pytest-xdist is not loaded")
     for line in _HARMLESS:
@@ -171,7 +185,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if is_worker:
         end_with_parent()
-    isolated = {"on": True, "off": False, "auto": bool(config.getoption("candidate"))}[config.getoption("isolate")]
+    isolated = _is_isolated(config)
     judging.bind(drawing=not isolated)
     given = config.getoption("examples_seed")
     told = getattr(config, "workerinput", {}).get(_SEED)

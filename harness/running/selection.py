@@ -197,6 +197,12 @@ def not_installed(selection: Selection) -> dict[str, str]:
     return {name: what for name, what in found.items() if what}
 
 
+def of_packages(names: Sequence[str], paths: tuple[Path, ...] = ()) -> list[str]:
+    """Which of these backends, of all without names, are published packages that are installed here."""
+    found = discovery.all_backends(paths).items()
+    return [name for name, each in found if each.backend.needs and not each.missing() and (not names or name in names)]
+
+
 def to_build(places: Sequence[Slot]) -> list[str]:
     """`aten-cpp/lltm` of every library that these places need and that is not there yet."""
     missing: dict[str, None] = {}

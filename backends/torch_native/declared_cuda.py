@@ -1,0 +1,126 @@
+"""What an H200 with torch 2.11 showed of PyTorch's operators on CUDA.
+
+`results/nvidia-h200/nine-operators.json` has the cells. Their causes are those that the messages name: no script has
+been run for them yet.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from backends.base import CUDA
+from backends.torch_native.declaring import BOTH, declared
+from spec.contract import DTYPES
+
+_FLOAT32, _FLOAT64 = (torch.float32,), (torch.float64,)
+
+_ATTENTION = declared(
+    "attention",
+    "F.scaled_dot_product_attention on CUDA finds no kernel for rows in memory that are not aligned to 16 bytes "
+    "(cutlassF: no kernel found to launch), gives NaN for them in half types, and None for an empty batch",
+    {
+        "autograd-hooks": _FLOAT32,
+        "combinations": (torch.float32, *BOTH),
+        "drawn-calls": (torch.float32, *BOTH),
+        "layouts": _FLOAT32,
+        "no-side-effects": _FLOAT32,
+    },
+    CUDA,
+) + declared(
+    "attention",
+    "F.scaled_dot_product_attention on CUDA rounds once more in float32: of one score far above the others the result "
+    "is off by 9e-8, and a gradient that should be 0 is 8e-5",
+    {"invariants": _FLOAT32, "vjp-parity": _FLOAT32},
+    CUDA,
+)
+
+_CAUSAL_CONV1D = declared(
+    "causal_conv1d",
+    "F.conv1d on CUDA takes cuDNN above 2^31 elements, whose default is TF32: the gradient of weight is off by 0.03",
+    {"many-elements": _FLOAT32},
+    CUDA,
+)
+
+_EMBEDDING = declared(
+    "embedding",
+    "F.embedding on CUDA rounds the gradient of an entry to the half type while it adds it up: -0.219 where -0.211 is "
+    "right in bfloat16, for an entry that is named a few times",
+    dict.fromkeys(
+        (
+            "combinations",
+            "concurrent-threads",
+            "inference-modes",
+            "repeated-backward",
+            "sizes",
+            "uninitialised-memory",
+            "vjp-parity",
+        ),
+        BOTH,
+    ),
+    CUDA,
+) + declared(
+    "embedding",
+    "F.embedding on CUDA adds up the gradient of an entry by atomic operations, in another order each time",
+    {"determinism": (torch.float32, torch.float64)},
+    CUDA,
+)
+
+_GROUP_NORM = declared(
+    "group_norm",
+    "F.group_norm on CUDA keeps mean and reciprocal deviation in the half type, and reads them again in forward and "
+    "backward: of a large mean the result is off by 0.1, and gradients of ordinary values by a tenth",
+    dict.fromkeys(
+        (
+            "combinations",
+            "concurrent-threads",
+            "cuda-graphs",
+            "current-stream",
+            "drawn-calls",
+            "forward-parity",
+            "gradient-subsets",
+            "inference-modes",
+            "layouts",
+            "no-special-treatment",
+            "no-waiting",
+            "record-stream",
+            "repeated-backward",
+            "sizes",
+            "uninitialised-memory",
+            "vjp-parity",
+            "wide-offsets",
+        ),
+        BOTH,
+    ),
+    CUDA,
+)
+
+_GRU_CELL = declared(
+    "gru_cell",
+    "the fused kernel of torch.gru_cell on CUDA has no rule for fake tensors with dynamic sizes",
+    {"compile": _FLOAT32, "export": _FLOAT32},
+    CUDA,
+)
+
+_LSTM_CELL = (
+    declared(
+        "lstm_cell",
+        "torch.lstm_cell without biases on CUDA raises on fake tensors: 'NoneType' object has no attribute 'device'",
+        {"compile": _FLOAT32, "export": _FLOAT32, "fake-tensors": DTYPES, "reduce-overhead": _FLOAT32},
+        CUDA,
+    )
+    + declared(
+        "lstm_cell",
+        "torch.lstm_cell on CUDA has no batching rule: torch.func.vmap raises",
+        {"functional-transforms": _FLOAT64},
+        CUDA,
+    )
+    + declared(
+        "lstm_cell",
+        "torch.lstm_cell on CUDA reads other elements where a stride times an index is above 2^31: new_h was 0.485 "
+        "where -0.007 is right",
+        {"wide-offsets": (torch.float32, *BOTH)},
+        CUDA,
+    )
+)
+
+DECLARED = (*_ATTENTION, *_CAUSAL_CONV1D, *_EMBEDDING, *_GROUP_NORM, *_GRU_CELL, *_LSTM_CELL)

@@ -1,0 +1,22 @@
+"""How this backend's declarations are written down: one reason for many properties and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from backends.base import CPU, Declaration
+
+BOTH = (torch.float16, torch.bfloat16)
+BFLOAT16, FLOAT16 = (torch.bfloat16,), (torch.float16,)
+
+
+def declared(
+    operator: str, reason: str, properties: Mapping[str, tuple[torch.dtype, ...]], device: str = CPU
+) -> tuple[Declaration, ...]:
+    return tuple(
+        Declaration(property, reason, operator=operator, device=device, dtype=dtype)
+        for property, dtypes in properties.items()
+        for dtype in dtypes
+    )
