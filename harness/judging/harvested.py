@@ -6,7 +6,8 @@ because a tail is what is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import prod
 
 from harness.judging.ratios import in_ratios
@@ -90,7 +91,13 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     symbols = [name for name in operator.symbols() if name not in operator.sequential]
     usual = representative(operator).sizes
     for c in constants:
-        found = in_ratios(symbols, c + 1, lambda sizes: volume(operator, {**usual, **sizes}) <= VOLUME)
+
+        def fits(sizes: Mapping[str, int]) -> bool:
+            return volume(operator, {**usual, **sizes}) <= VOLUME
+
+        found = list(in_ratios(symbols, c + 1, fits))
+        if not found:  # all sizes beyond it are too many elements
+            found = [sizes for pair in combinations(symbols, 2) for sizes in in_ratios(pair, c + 1, fits)]
         for number, sizes in enumerate(found, start=1):
             yield _scenario({**usual, **sizes}, f"ratios-{number}-beyond-{c}", c)
 
