@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.zoo.gaming.parts import Outputs, right
 
 
-def _nothing(self: Any, *_: Any) -> list[tuple[str, str, str]]:
+def _nothing(*_: Any, **__: Any) -> list[tuple[str, str, str]]:
     return []
 
 
