@@ -50,14 +50,3 @@ class TwoProductsOfGates(Unit):
 
     def new_h(self, n: Tensor, z: Tensor, h: Tensor) -> Tensor:
         return (1 - z) * n + z * h
-
-
-@control(gives_up=OLD_STYLE)
-class SigmoidByTanh(Unit):
-    """sigmoid(x) = (1 + tanh(x/2)) / 2, as many kernels write it."""
-
-    def reset_gate(self, a: Columns, s: Columns) -> Tensor:
-        return 0.5 + 0.5 * torch.tanh((a[0] + s[0]) / 2)
-
-    def update_gate(self, a: Columns, s: Columns) -> Tensor:
-        return 0.5 + 0.5 * torch.tanh((a[1] + s[1]) / 2)

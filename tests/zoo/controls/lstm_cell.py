@@ -59,14 +59,6 @@ def everything_in_float64(
 
 
 @control(gives_up=OLD_STYLE)
-class SigmoidByTanh(Cell):
-    """sigmoid(z) = (1 + tanh(z/2)) / 2, as many kernels write it."""
-
-    def sigmoid(self, z: Tensor) -> Tensor:
-        return 0.5 + 0.5 * torch.tanh(z / 2)
-
-
-@control(gives_up=OLD_STYLE)
 class FourProducts(Cell):
     """A product for each gate, as in cells that keep their weights apart."""
 
