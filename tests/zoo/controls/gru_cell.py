@@ -6,7 +6,7 @@ from torch import Tensor
 
 from backends._python.recurrent import check_cell_arguments
 from spec.gru_cell import OPERATOR
-from tests.zoo.honest.gru_cell import Columns, Optional, Unit
+from tests.zoo.honest.gru_cell import Optional, Unit
 from tests.zoo.registry import OLD_STYLE, control
 
 
