@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.cli import parsing, reports
 from harness.cli.main import COMMANDS
-from harness.rendering.annotations import Place, commands
+from harness.rendering.annotations import SourcePlace, commands
 from harness.report.report import Report
 
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     return reports.deliver(commands(report, _places(report, given.backend_path, given.root)), given.output)
 
 
-def _places(report: Report, backend_paths: Sequence[Path], root: Path) -> dict[tuple[str, str], Place]:
+def _places(report: Report, backend_paths: Sequence[Path], root: Path) -> dict[tuple[str, str], SourcePlace]:
     """Where each candidate is defined, and the file of each operator of a backend in these folders."""
     found = {}
     candidates = report.environment.get("candidates")
@@ -37,12 +37,12 @@ def _places(report: Report, backend_paths: Sequence[Path], root: Path) -> dict[t
         operator, _, place = str((entry or {}).get("source")).partition("=")
         where, _, function = place.rpartition(":")
         if where.endswith(".py"):
-            found[operator, function] = Place(_relative(Path(where), root), _line(Path(where), function))
+            found[operator, function] = SourcePlace(_relative(Path(where), root), _line(Path(where), function))
     for operator, backend in {(cell.operator, cell.backend) for cell in report.cells}:
         for folder in (path for base in backend_paths for path in (base, *base.glob("*/"))):
             file = folder / f"{operator}.py"
             if folder.resolve().name.replace("_", "-") == backend and file.is_file():
-                found[operator, backend] = Place(_relative(file, root), 1)
+                found[operator, backend] = SourcePlace(_relative(file, root), 1)
     return found
 
 

@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.fleet import api, input, parquet
 from harness.fleet.display import Display
 from harness.fleet.item import Item
-from harness.fleet.outcome import OTHER_VERDICTS, Result
+from harness.fleet.outcome import OTHER_VERDICTS, CandidateResult
 from harness.report.levels import LEVELS
 
 _INTERRUPTED = 130
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         input.require_pyarrow()
     names = ("operator", "reference", "example", "function")
     items = input.read(given.input, {name: getattr(given, name) for name in names if getattr(given, name)})
-    plan = api.Plan(
+    plan = api.FleetPlan(
         device=given.device or api.usual_device(),
         options=(*_options(given), *more),
         limit=given.limit,
@@ -126,9 +126,9 @@ def _options(given: argparse.Namespace) -> list[str]:
     return found + ([f"--level={given.level}"] if given.level else [])
 
 
-def _judged(items: list[Item], plan: api.Plan, path: Path) -> list[Result]:
+def _judged(items: list[Item], plan: api.FleetPlan, path: Path) -> list[CandidateResult]:
     """All results. Raises UsageError if the judge refuses the options."""
-    found: list[Result] = []
+    found: list[CandidateResult] = []
     with Display(len(items), Console()) as display, closing(api.run(items, plan, path, [display])) as results:
         found += results
     print(f"{display.summary()}\nresults: {path}")

@@ -7,7 +7,7 @@ for result in fleet.judge(candidates, reference="slow.py:slow", example="slow.py
 
 from harness.fleet.api import judge
 from harness.fleet.item import Item
-from harness.fleet.outcome import Result
+from harness.fleet.outcome import CandidateResult
 from harness.fleet.scoring import score
 
-__all__ = ["Item", "Result", "judge", "score"]
+__all__ = ["CandidateResult", "Item", "judge", "score"]

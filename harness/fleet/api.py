@@ -14,8 +14,8 @@ from typing import Any
 from harness.errors import Unavailable, UsageError
 from harness.fleet import input, local
 from harness.fleet.item import Item
-from harness.fleet.outcome import Result
-from harness.fleet.schedule import Pool, Schedule, Watch
+from harness.fleet.outcome import CandidateResult
+from harness.fleet.schedule import Observer, Pool, Schedule
 from harness.fleet.store import Store
 
 #: The command that judges in a process of its own.
@@ -26,7 +26,7 @@ _CPU, _CUDA = "cpu", "cuda"
 
 
 @dataclass(frozen=True)
-class Plan:
+class FleetPlan:
     """How a fleet judges: with which options of `judge`, and on which workers.
 
     `command` is empty for forks of a process that has imported the suite, or the command of a new process.
@@ -76,8 +76,8 @@ def judge(
     results: str | Path | None = None,
     command: Sequence[str] = (),
     ray: str | None = None,
-) -> Generator[Result]:
-    """Judge each candidate in a process of its own, many at a time; yields a `Result` as soon as it is there.
+) -> Generator[CandidateResult]:
+    """Judge each candidate in a process of its own, many at a time; yields a `CandidateResult` as soon as it is there.
 
     A candidate is an `Item` or a dict of its fields: `source` (the text of a Python file) or `path`, `function`, `id`
     (by default its number), and `operator`, or `reference` and `example`; what it leaves out is taken from the
@@ -101,7 +101,7 @@ def judge(
         raise UsageError("judge was given operator and reference, but should be given one of them")
     given = [f"--dtype={name}" for name in dtypes] + [f"--property={name}" for name in properties]
     given += [f"--level={level}"] if level else []
-    plan = Plan(
+    plan = FleetPlan(
         device=device or usual_device(),
         options=(*given, *options),
         limit=limit,
@@ -115,8 +115,8 @@ def judge(
 
 
 def run(
-    items: Sequence[Item], plan: Plan, results: Path | None = None, watches: Sequence[Watch] = ()
-) -> Generator[Result]:
+    items: Sequence[Item], plan: FleetPlan, results: Path | None = None, watches: Sequence[Observer] = ()
+) -> Generator[CandidateResult]:
     """Judge the items by the plan: those that the file has already are yielded first."""
     options = [f"--device={plan.device}", *plan.options]
     with ExitStack() as stack:

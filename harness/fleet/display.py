@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from harness.fleet.outcome import ALL_VERDICTS, Result
+from harness.fleet.outcome import ALL_VERDICTS, CandidateResult
 from harness.rendering.marks import cut, first_line, printable
 from harness.report.cell import PASS
 
@@ -30,7 +30,7 @@ class Display:
         self._verdicts: Counter[str] = Counter()
         self._right = self._done = self._kept = self._lost = 0
         self._running: dict[str, str] = {}
-        self._failures: deque[Result] = deque(maxlen=_FAILURES)
+        self._failures: deque[CandidateResult] = deque(maxlen=_FAILURES)
         self._times: deque[float] = deque([clock()], maxlen=_RECENT)
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
@@ -42,7 +42,7 @@ class Display:
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
 
-    def kept(self, result: Result) -> None:
+    def kept(self, result: CandidateResult) -> None:
         """A result of an earlier run."""
         self._kept += 1
         self._count(result)
@@ -58,7 +58,7 @@ class Display:
         if self._live is None:
             self._say(f"{_id(id)}: {worker} or its judge died; once more elsewhere")
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CandidateResult) -> None:
         """A candidate was judged."""
         self._count(result)
         self._running.pop(result.worker, None)
@@ -81,7 +81,7 @@ class Display:
         kept = f" ({self._kept} were there before)" if self._kept else ""
         return f"{self._done} of {self._total} candidates judged{kept}, {self._right} right: {verdicts or 'none'}"
 
-    def _count(self, result: Result) -> None:
+    def _count(self, result: CandidateResult) -> None:
         self._done += 1
         self._right += result.right
         self._verdicts[result.verdict] += 1
@@ -93,7 +93,7 @@ class Display:
         passed = self._clock() - self._times[0]
         return (len(self._times) - 1) / passed if passed > 0 and len(self._times) > 1 else 0.0
 
-    def _words(self, result: Result) -> str:
+    def _words(self, result: CandidateResult) -> str:
         return f"{result.verdict} {result.score:.3f} {result.seconds:.1f}s {_id(result.id)}: {_brief(result.sentence)}"
 
     def _say(self, text: str) -> None:

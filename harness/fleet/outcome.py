@@ -67,7 +67,7 @@ DIED = Outcome(False, "", 0.0, "the worker died", None, 0.0, 0.0, "", "")
 
 
 @dataclass(frozen=True)
-class Result:
+class CandidateResult:
     """The verdict on one candidate.
 
     `right` says whether everything that was required holds: the judge's exit code 0. `verdict` is that of the report's
@@ -93,7 +93,7 @@ class Result:
     output: str
 
     @classmethod
-    def of(cls, id: str, found: Outcome, attempts: int, worker: str) -> Result:
+    def of(cls, id: str, found: Outcome, attempts: int, worker: str) -> CandidateResult:
         """The result of an outcome; it is `broken` if that one has no verdict."""
         if not found.verdict:
             last = _last_line(found.output)

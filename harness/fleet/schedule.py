@@ -10,7 +10,7 @@ from typing import Protocol
 
 from harness.errors import UsageError
 from harness.fleet.item import Item
-from harness.fleet.outcome import REFUSED, Outcome, Result
+from harness.fleet.outcome import REFUSED, CandidateResult, Outcome
 from harness.fleet.request import Request
 
 #: A candidate whose worker or judge died is judged once more, elsewhere.
@@ -59,16 +59,16 @@ class Job:
     latest: float = 0.0
 
 
-class Watch(Protocol):
+class Observer(Protocol):
     """Who is told what happens."""
 
     def started(self, id: str, worker: str) -> None: ...
 
-    def finished(self, result: Result) -> None: ...
+    def finished(self, result: CandidateResult) -> None: ...
 
     def lost(self, id: str, worker: str) -> None: ...
 
-    def kept(self, result: Result) -> None: ...
+    def kept(self, result: CandidateResult) -> None: ...
 
     def forget(self, ids: Sequence[str]) -> None: ...
 
@@ -79,15 +79,15 @@ class Schedule:
     """Judge the items on the pool."""
 
     def __init__(
-        self, items: Sequence[Item], pool: Pool, options: list[str], limit: float, watches: Sequence[Watch]
+        self, items: Sequence[Item], pool: Pool, options: list[str], limit: float, watches: Sequence[Observer]
     ) -> None:
         self._queue = deque(Job(item) for item in items)
         self._pool, self._options, self._limit, self._watches = pool, options, limit, watches
         self._running: dict[str, Job] = {}
         #: The first results, until one tells that the options are not wrong.
-        self._first: list[Result] | None = []
+        self._first: list[CandidateResult] | None = []
 
-    def run(self) -> Iterator[Result]:
+    def run(self) -> Iterator[CandidateResult]:
         """Each result as soon as it is there. Raises Broken if workers cannot be started."""
         while self._queue or self._running:
             self._fill()
@@ -129,18 +129,18 @@ class Schedule:
                 return job
         return None
 
-    def _judged(self, job: Job, worker: str, found: Outcome) -> Result | None:
+    def _judged(self, job: Job, worker: str, found: Outcome) -> CandidateResult | None:
         """The result; None if the candidate is to be tried once more."""
         job.attempts += 1
         if found.verdict or job.attempts >= TRIES:
-            return Result.of(job.item.id, found, job.attempts, worker)
+            return CandidateResult.of(job.item.id, found, job.attempts, worker)
         job.avoid = worker
         self._queue.appendleft(job)
         for watch in self._watches:
             watch.lost(job.item.id, worker)
         return None
 
-    def _require_sense(self, result: Result) -> None:
+    def _require_sense(self, result: CandidateResult) -> None:
         """Raise UsageError if the first results are refused with the same words: the options are wrong."""
         if self._first is None:
             return

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from harness.errors import UsageError
 from harness.fleet.item import Item
-from harness.fleet.outcome import Result
+from harness.fleet.outcome import CandidateResult
 
 #: Version of the tables.
 SCHEMA = 1
@@ -37,7 +37,7 @@ create table candidates (
 );
 create index candidates_state on candidates (state);
 """
-_RESULT = [field.name for field in fields(Result)]
+_RESULT = [field.name for field in fields(CandidateResult)]
 _COLUMNS = ", ".join(f'"{name}"' for name in _RESULT)
 
 
@@ -114,7 +114,7 @@ class Store:
         """A worker has begun to judge this candidate."""
         self._change(id, state=RUNNING, worker=worker, started=time.time())
 
-    def finished(self, result: Result) -> None:
+    def finished(self, result: CandidateResult) -> None:
         """The verdict of a candidate."""
         self._change(state=DONE, **asdict(result))
 
@@ -123,7 +123,7 @@ class Store:
         with self._data:
             self._data.executemany("update candidates set state = 'queued' where id = ?", [(id,) for id in ids])
 
-    def kept(self, result: Result) -> None:
+    def kept(self, result: CandidateResult) -> None:
         """It is there already."""
 
     def lost(self, id: str, worker: str) -> None:
@@ -141,7 +141,7 @@ class Store:
         with self._data:
             self._data.execute(f"update candidates set {changes} where id = ?", (*cells, id))
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[CandidateResult]:
         """Those that are there, in the order of the input."""
         return results(self._data)
 
@@ -157,9 +157,9 @@ def connection(path: Path) -> sqlite3.Connection:
         raise UsageError(f"{path} is no SQLite file that can be opened ({error}); name another") from None
 
 
-def results(data: sqlite3.Connection) -> Iterator[Result]:
+def results(data: sqlite3.Connection) -> Iterator[CandidateResult]:
     """The results in a database, in the order of the input."""
     rows = data.execute(f"select {_COLUMNS} from candidates where state = 'done' order by number")
     for row in rows:
         values = dict(zip(_RESULT, row, strict=True))
-        yield Result(**{**values, "right": bool(values["right"])})
+        yield CandidateResult(**{**values, "right": bool(values["right"])})

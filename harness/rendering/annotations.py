@@ -21,14 +21,14 @@ _LONGEST = 4_000
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A line of a file."""
 
     file: str
     line: int
 
 
-def commands(report: Report, places: Mapping[tuple[str, str], Place]) -> str:
+def commands(report: Report, places: Mapping[tuple[str, str], SourcePlace]) -> str:
     """One command for each cause of failure at the required levels, a warning for each question that stayed open.
 
     `places` has the line of each (operator, backend). If the run is not green for another reason, one error says why.
@@ -58,7 +58,7 @@ def _at_most(commands: list[str], kind: str) -> list[str]:
     return [*commands[: MOST - 1], f"::{kind} title=conformance::and {more} more causes: see the report"]
 
 
-def _command(kind: str, cause: Cause, places: Mapping[tuple[str, str], Place]) -> str:
+def _command(kind: str, cause: Cause, places: Mapping[tuple[str, str], SourcePlace]) -> str:
     first = cause.cells[0]
     place = places.get((first.operator, first.backend))
     names = ", ".join(cause.names("property")[:3])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.rendering.annotations import MOST, Place, commands
+from harness.rendering.annotations import MOST, SourcePlace, commands
 from harness.report.cell import FAIL, NO_EVIDENCE, PASS, Cell
 from harness.report.report import Report
 from harness.report.suite import KnownProperty, Suite
@@ -237,7 +237,7 @@ def _cell(property: str, verdict: str, reason: str, backend: str = "f") -> Cell:
 
 
 def _drawn(*cells: Cell) -> list[str]:
-    return commands(Report.of(cells, {}, SUITE, "values"), {("op", "f"): Place("a:b,c.py", 3)}).splitlines()
+    return commands(Report.of(cells, {}, SUITE, "values"), {("op", "f"): SourcePlace("a:b,c.py", 3)}).splitlines()
 
 
 def test_a_reason_is_one_annotation() -> None:

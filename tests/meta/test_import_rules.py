@@ -13,7 +13,7 @@ import pytest
 
 from tests.meta.conftest import ROOT, environment
 
-_PACKAGES = ("spec", "backends", "harness", "modules", "tools", "tests")
+_PACKAGES = ("spec", "backends", "harness", "modules", "tools", "tests", "museum")
 _CONTRACT = "a backend imports no sibling"
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from harness.cli.main import main
-from harness.fleet import Result, api
+from harness.fleet import CandidateResult, api
 from harness.fleet.display import Display
 from tests.meta.conftest import environment
 from tests.meta.fleet.conftest import FAKE, lines, obeys
@@ -121,7 +121,7 @@ def test_lines_are_printed_where_there_is_no_terminal(
 def test_a_terminal_shows_the_queue_the_throughput_and_the_failures() -> None:
     stream, now = io.StringIO(), iter(range(100))
     console = Console(file=stream, force_terminal=True, width=100, color_system=None)
-    wrong = Result("b\x1b]0;x\x07", 1, "w", False, "fail", 0.25, "Wrong: values", 1, 2.0, 1.0, "", "")
+    wrong = CandidateResult("b\x1b]0;x\x07", 1, "w", False, "fail", 0.25, "Wrong: values", 1, 2.0, 1.0, "", "")
     with Display(10, console, clock=lambda: float(next(now))) as display:
         display.started("a", "w")
         display.started("b", "v")

@@ -17,7 +17,7 @@ import pytest
 from harness import fleet
 from harness.errors import Broken, UsageError
 from harness.fleet import local
-from harness.fleet.outcome import Result
+from harness.fleet.outcome import CandidateResult
 from harness.report.cell import FAIL, PASS
 from tests.meta.conftest import ROOT, environment
 from tests.meta.fleet.conftest import FAKE, lines, obeys
@@ -25,7 +25,7 @@ from tests.meta.fleet.conftest import FAKE, lines, obeys
 Log = Callable[[], list[str]]
 
 
-def _judged(*candidates: dict[str, str], workers: int = 2, **options: object) -> dict[str, Result]:
+def _judged(*candidates: dict[str, str], workers: int = 2, **options: object) -> dict[str, CandidateResult]:
     found = fleet.judge(candidates, device="cpu", workers=workers, command=FAKE, **options)  # type: ignore[arg-type]
     return {result.id: result for result in found}
 
@@ -139,7 +139,7 @@ from pathlib import Path
 from harness.fleet import api, input
 from tests.meta.fleet.conftest import FAKE
 items = input.read(Path(sys.argv[1]), {})
-for result in api.run(items, api.Plan("cpu", workers=2, command=FAKE), Path(sys.argv[2])):
+for result in api.run(items, api.FleetPlan("cpu", workers=2, command=FAKE), Path(sys.argv[2])):
     print(result.id, flush=True)
 """
 
