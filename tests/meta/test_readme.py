@@ -57,6 +57,18 @@ def test_the_error_rates_of_the_readme_are_those_of_the_records() -> None:
     assert f"{mutation['score']:.1%}. Of {len(mutation['faults'])} hand-written faults it found {found} (" in text
 
 
+def test_the_gains_of_timing_attacks_are_those_of_the_record() -> None:
+    record = json.loads((ROOT / "results/nvidia-h200/timing-attacks.json").read_text())
+    text = " ".join((ROOT / "docs/method.md").read_text().split())
+    gains = {entry["attack"]: entry["gain"] for entry in record["attacks"] if "gain" in entry}
+    for name in ("honest", "patches_events", "slows_the_baseline", "other_stream", "overlaps_streams"):
+        gain = gains[name]
+        assert f"{gain['median']:.2f} ({gain['low']:.2f} to {gain['high']:.2f})" in text, name
+    assert f"`clock_patched` {gains['clock_patched']['median']:.2f}" in text
+    (late,) = [entry for entry in record["attacks"] if entry["attack"] == "put_off"]
+    assert late["status"] == "suspect"
+
+
 def test_the_picture_is_that_of_the_record() -> None:
     drawn = verdict_picture.picture(Report.read(ROOT / verdict_picture.RECORD))
     assert (ROOT / verdict_picture.PICTURE).read_text() == drawn, "out of date: python -m tools.verdict_picture"
