@@ -192,7 +192,8 @@ def test_times_that_can_be_believed_are_not_suspect() -> None:
         ({"commit": 0.05}, 0, 0, 0.0, "work went on after the reply: digests of the results took"),
         ({}, 0, 1, 0.0, "work went on after the reply: .* of processor time while nothing was asked"),
         ({}, 1, 0, 0.0, "more processors were used than the row says: .* of 1 thread"),
-        ({"refresh": 0.05}, 0.015, 0, 0.0, "work was done outside of the timed part: .* of processor time"),
+        # 2 s of processor time in all: what a busy machine makes of the blocks of some milliseconds stays far below.
+        ({"refresh": 0.25}, 0.075, 0, 0.0, "work was done outside of the timed part: .* of processor time"),
     ],
 )
 def test_what_cannot_be_is_suspect(slow: dict[str, float], busy: float, idle: float, least: float, says: str) -> None:
