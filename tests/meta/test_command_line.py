@@ -105,15 +105,15 @@ def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> 
     assert places == 2 * [("gradcheck", "float64")] + 2 * [("vjp-parity", "float32")] + 2 * [("vjp-parity", "float64")]
 
 
-def test_an_operator_in_a_dtype_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
+def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     """pytest 9.2 changed the ids of items, so that pytest-xdist 3.8 loses the group: constraints.txt pins 9.1."""
     chosen = [f"--report={tmp_path / 'report.json'}", "--isolate=off", *_candidates("right", "bias_of_one_row")]
-    printed = conformance("vjp_parity", *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
-    seen = re.findall(r"\[(gw\d)\].*(?:PASSED|FAILED).*\[(lltm)-[\w.:-]+-cpu-(\w+)\]", printed)
-    workers = {dtype: {worker for worker, _, its in seen if its == dtype} for _, _, dtype in seen}
-    assert sorted(workers) == ["bfloat16", "float16", "float32", "float64"]
+    printed = conformance("forward_parity vjp_parity", *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
+    seen = re.findall(r"\[(gw\d)\].*(?:PASSED|FAILED).*\[lltm-([\w.:-]+-cpu-\w+)\]", printed)
+    workers = {place: {worker for worker, its in seen if its == place} for _, place in seen}
+    assert len(workers) == 8, "two candidates in four dtypes, each a group where there are few"
     assert all(len(its) == 1 for its in workers.values()), workers
-    assert len(seen) == 8
+    assert len(seen) == 16, "outputs and gradients of each"
 
 
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:

@@ -94,7 +94,9 @@ def test_a_reference_of_even_lengths_is_judged_at_even_ones_alone() -> None:
 
     def right(x: Tensor) -> Tensor:
         lengths.add(x.shape[-1])
-        return F.gelu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :]
+        half = x.shape[-1] // 2
+        # In float64: torch's erf in float32 is off by more than its roundings on a processor with AVX512.
+        return (F.gelu(x[..., :half].double()) * x[..., half:]).to(x.dtype)
 
     subject = Subject(found.operator, "it", "cpu", torch.float32, right)
     for property in ("sizes", "combinations", "drawn-calls", "harvested-sizes"):

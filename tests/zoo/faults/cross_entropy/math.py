@@ -36,7 +36,7 @@ class IgnoresMinus100Only(Loss):
         return IGNORED
 
 
-@fault("forward-parity", r"values large-values")
+@fault("forward-parity", r"values (large-values|far-below-0)")
 class WithoutTheMaximum(Loss):
     """The exponentials are those of the logits themselves, which overflow."""
 
@@ -44,7 +44,7 @@ class WithoutTheMaximum(Loss):
         return torch.zeros_like(x[..., :1])
 
 
-@fault("forward-parity", r"values (large-values|masked-classes)")
+@fault("forward-parity", r"values (large-values|masked-classes|far-below-0)")
 class MaximumOfTheAbsoluteValues(Loss):
     """The largest absolute value is subtracted: where it is that of a negative logit, all exponentials are 0."""
 
