@@ -73,7 +73,7 @@ class StateRoundedFromStepToStep(Recurrence):
         return h.to(self.dtype).to(h.dtype)
 
 
-@fault("forward-parity", r"values (resets|both-signs|forgetting)")
+@fault("forward-parity", r"states was .* but should be")
 class ScanOfLogarithms(Recurrence):
     """States come from cumulative sums of logarithms of the gates: a gate of 0 makes NaN, the sign is lost."""
 
