@@ -70,8 +70,9 @@ def _changes(states: tuple[str, ...], spared: str) -> dict[str, tuple[str, Chang
 
     def opposite(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
         if "b_ih" in drawn:
-            drawn["b_ih"] += 16.0
-            drawn["b_hh"] -= 16.0
+            # Not larger: a product that begins with the bias rounds each of its sums to the bias's unit.
+            drawn["b_ih"] += 2.0
+            drawn["b_hh"] -= 2.0
 
     def denormals(drawn: Drawn, draw: Draw, dtype: torch.dtype) -> None:
         quarter = torch.finfo(dtype).tiny / 4
@@ -95,7 +96,7 @@ def _changes(states: tuple[str, ...], spared: str) -> dict[str, tuple[str, Chang
         "tiny-gates": ("pre-activations of -eps/8, smallest normals, negative zero", tiny),
         "overflowing-exp": ("pre-activations beyond the overflow of exp", overflowing),
         "saturated": ("pre-activations where gates are nearly open or nearly closed", saturated),
-        "opposite-biases": ("biases of 16 and -16, which cancel", opposite),
+        "opposite-biases": ("biases of 2 and -2, which cancel", opposite),
         "denormals": ("inputs and states below the smallest normal number", denormals),
         "large-states": ("states of 1e4, which a gate passes on", large),
         "non-finite": ("inf and NaN in three rows, which must stay in their rows", non_finite),
