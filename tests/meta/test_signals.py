@@ -72,7 +72,7 @@ def test_a_signal_ends_the_whole_run_and_keeps_its_cells(tmp_path: Path, ending:
     run.send_signal(ending)
     if ending == signal.SIGINT:
         run.send_signal(ending)  # an impatient second one
-    printed, _ = run.communicate(timeout=60)
+    printed, _ = run.communicate(timeout=180)  # five processes import torch, beside other tests
     assert run.returncode == (-signal.SIGKILL if ending == signal.SIGKILL else pytest.ExitCode.INTERRUPTED)
     _, alive = psutil.wait_procs(started, timeout=20)
     assert not alive, f"outlived the run: {alive}"
