@@ -139,6 +139,12 @@ _LOG_SOFTMAX = declared(
     dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), BOTH),
 )
 
+_LSTM_CELL = declared(
+    "lstm_cell",
+    "torch.lstm_cell without biases raises on fake CUDA tensors: 'NoneType' object has no attribute 'device'",
+    {"fake-devices": (torch.float32,)},
+)
+
 _RMS_NORM = declared(
     "rms_norm",
     "F.rms_norm on CUDA computes the mean of squares as that of LayerNorm, by way of the mean: of a row with an "
@@ -176,6 +182,7 @@ DECLARED = (
     *_LAYER_NORM,
     *_LINEAR_ACT,
     *_LOG_SOFTMAX,
+    *_LSTM_CELL,
     *_RMS_NORM,
     *_SOFTMAX,
 )
