@@ -37,7 +37,7 @@ def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str
         (symbol, size)
         for size in sizes
         for symbol in operator.symbols()
-        if (symbol, size) not in known and not (symbol in operator.sequential and size > STEPS)
+        if (symbol, size) not in known and not _is_too_long(operator, symbol, size)
     ]
 
 
@@ -45,10 +45,7 @@ def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]
     """The same for the first size beyond each constant, and the first that is a multiple of small blocks."""
     sizes = dict.fromkeys(size for c in constants for size in (c + 1, -(-c // _BLOCK) * _BLOCK))
     return [
-        (symbol, size)
-        for size in sizes
-        for symbol in operator.symbols()
-        if not (symbol in operator.sequential and size > STEPS)
+        (symbol, size) for size in sizes for symbol in operator.symbols() if not _is_too_long(operator, symbol, size)
     ]
 
 
@@ -61,7 +58,7 @@ def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     for c in constants:
         for symbol in operator.symbols():
             every = {**equal, symbol: c}
-            if volume(operator, every) <= VOLUME and not (symbol in operator.sequential and c > STEPS):
+            if volume(operator, every) <= VOLUME and not _is_too_long(operator, symbol, c):
                 yield _scenario(every, f"{symbol}-{c}-others-equal", c)
 
 
@@ -100,6 +97,10 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
             found = [sizes for pair in combinations(symbols, 2) for sizes in in_ratios(pair, c + 1, fits)]
         for number, sizes in enumerate(found, start=1):
             yield _scenario({**usual, **sizes}, f"ratios-{number}-beyond-{c}", c)
+
+
+def _is_too_long(operator: Operator, symbol: str, size: int) -> bool:
+    return symbol in operator.sequential and size > STEPS
 
 
 def _scenario(sizes: dict[str, int], name: str, seed: int) -> Scenario:
