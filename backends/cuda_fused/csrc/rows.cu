@@ -71,30 +71,26 @@ __global__ void __launch_bounds__(kBlockSize, (blocks_forward<scalar_t, width * 
   }
 }
 
-/// The number of vectors that each thread of a block holds of a row; 0 where that is more than `most`, or where a row
-/// is not a whole number of vectors of 16 bytes.
-static int held_vectors(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers, int most) {
-  int held = 0;
+/// Whether a row is a whole number of vectors of 16 bytes, and of no more than `most`.
+static bool fits(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers, int64_t most) {
+  bool result = false;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    for_vector_width<scalar_t>(columns, pointers, [&]<int width>() {
-      const int64_t a_thread = (columns / width + kBlockSize - 1) / kBlockSize;
-      if (width > 1 && a_thread <= most) held = static_cast<int>(a_thread);
-    });
+    for_vector_width<scalar_t>(columns, pointers, [&]<int width>() { result = width > 1 && columns / width <= most; });
   });
-  return held;
+  return result;
 }
 
 bool fits_forward(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers) {
-  return held_vectors(dtype, columns, pointers, kMostForward) > 0;
+  return fits(dtype, columns, pointers, kMostForward * kBlockSize);
 }
 
 bool fits_backward(ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers) {
-  return held_vectors(dtype, columns, pointers, kMostBackward) > 0;
+  return fits(dtype, columns, pointers, std::min(kMostBackward * kWideBlock, kMostOfFewRows * kBlockSize));
 }
 
 void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
                          const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
-  for_rows<kMostForward>(dtype, rows, columns, [&]<typename scalar_t, int width, int held>(int threads) {
+  for_rows<kMostForward, kBlockSize>(dtype, rows, columns, [&]<typename scalar_t, int width, int held>(int threads) {
     using real = compute_t<scalar_t>;
     const bool is_plain =
         weight != nullptr && bias != nullptr && columns == held * threads * width && rows % (kBlockSize / threads) == 0;
