@@ -14,6 +14,7 @@ from harness.rendering.html import page
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.report.levels import SAFE
 from harness.report.report import Report
+from tests.meta.conftest import ROOT
 from tests.meta.reports import CPU, PLANTED, attacking, h200, in_forms, large, of, of_levels, one_of_each
 
 
@@ -34,6 +35,13 @@ PAGES: dict[str, Callable[[], Report]] = {
     "right": lambda: of_levels(PASS, PASS, PASS, FAIL, NOT_RUN, required=SAFE),
     "twelve": twelve,
     "cpu": lambda: Report.read(CPU),
+}
+
+
+#: Committed pages, which are opened as they are.
+COMMITTED = {
+    "scoreboard": ROOT / "docs/scoreboard/index.html",
+    "evidence": ROOT / "docs/scoreboard/nvidia-h200/layer_norm.html",
 }
 
 
@@ -61,6 +69,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("pages")
 
     def path(name: str) -> Path:
+        if name in COMMITTED:
+            return COMMITTED[name]
         file = folder / f"{name}.html"
         if not file.exists():
             file.write_text(page(PAGES[name]()), encoding="utf-8")
