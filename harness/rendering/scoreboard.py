@@ -1,8 +1,10 @@
 """What a scoreboard shows, from records alone: operator x implementation x level x dtype, for each machine.
 
 A record counts for an implementation if it tested something at every level that a function needs to be used at all
-(`NEEDED`). Of several such records the newest counts that has at least `ENOUGH` of the cells of the fullest one, and
-no other: verdicts of two records are never mixed. Candidates are left out, since a scoreboard is of what is published.
+(`NEEDED`), and if at least `ENOUGH` of the cells have an answer: where the harness failed, nothing is known of the
+implementation. Of several such records the newest counts that has at least `ENOUGH` of the cells of the fullest one,
+and no other: verdicts of two records are never mixed. Candidates are left out, since a scoreboard is of what is
+published.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from harness.report.report import Report
 
 #: A record that tested nothing at one of these levels is a study of something, and no judgement of an implementation.
 NEEDED = (VALUES, GRADIENTS, SAFE)
-#: The share of the fullest record's cells that a newer record needs, to count in its place.
+#: The share of the cells that need an answer; and of the fullest record's cells, for a newer record to count instead.
 ENOUGH = 0.9
 
 #: The name of a record's file, and what it holds.
@@ -219,11 +221,7 @@ def _operators(reports: Sequence[NamedReport], benches: Sequence[NamedBench]) ->
 
 def _counting(records: Sequence[tuple[str, Report, list[Cell]]]) -> tuple[str, Report, list[Cell]] | None:
     """The record that counts for an implementation; None if none does."""
-
-    def tested(cells: Iterable[Cell]) -> int:
-        return sum(cell.verdict not in (NOT_RUN, DECLARED) for cell in cells)
-
-    able = [entry for entry in records if tested(entry[2]) and _judges(entry[1], entry[2])]
+    able = [entry for entry in records if _judges(entry[1], entry[2])]
     most = max((_asked(cells) for _, _, cells in able), default=0)
     full = [entry for entry in able if _asked(entry[2]) >= ENOUGH * most]
     return max(full, key=lambda entry: (str(entry[1].environment.get("time") or ""), entry[0]), default=None)
@@ -233,20 +231,36 @@ def _asked(cells: Iterable[Cell]) -> int:
     return sum(cell.verdict != NOT_RUN for cell in cells)
 
 
-def _judges(report: Report, cells: Iterable[Cell]) -> bool:
+def _judges(report: Report, cells: Sequence[Cell]) -> bool:
+    """Whether the cells judge it: not all are declared, each level that is needed was asked, and most have answers."""
     levels = {level for level, verdict, _ in counted(cells, report.suite) if verdict != NOT_RUN}
-    return levels.issuperset(NEEDED)
+    judged = any(cell.verdict not in (NOT_RUN, DECLARED) for cell in cells)
+    return judged and levels.issuperset(NEEDED) and not _unanswered(cells)
+
+
+def _unanswered(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells without an answer, if they are too many."""
+    found = [cell for cell in cells if cell.verdict == NO_EVIDENCE]
+    return found if len(found) > (1 - ENOUGH) * _asked(cells) else []
 
 
 def _left(key: tuple[str, str, str], records: Sequence[tuple[str, Report, list[Cell]]]) -> Left:
     """Why an implementation was not judged: the reason that most cells of its fullest record give."""
-    _, _, cells = max(records, key=lambda entry: len(entry[2]))
-    without = [cell for cell in cells if cell.verdict != PASS]
+    name, _, cells = max(records, key=lambda entry: _asked(entry[2]))
+    unanswered = _unanswered(cells)
+    if unanswered:
+        said = f"{len(unanswered)} of {_asked(cells)} cells have no answer in {name}: {_common(unanswered)}"
+        return Left(*key[1:], NO_EVIDENCE, said)
+    without = [cell for cell in cells if cell.verdict in (NOT_RUN, DECLARED)]
     if not without:
         return Left(*key[1:], NOT_RUN, f"only {_subject(cells)} asked, which is a study and no judgement")
-    reasons = [cell.reason.splitlines()[0] for cell in without]
-    common = max(dict.fromkeys(reasons), key=reasons.count)
-    return Left(*key[1:], worst(cell.verdict for cell in without), common)
+    return Left(*key[1:], worst(cell.verdict for cell in without), _common(without))
+
+
+def _common(cells: Sequence[Cell]) -> str:
+    """The reason that most of them give."""
+    reasons = [cell.reason.splitlines()[0] for cell in cells]
+    return max(dict.fromkeys(reasons), key=reasons.count)
 
 
 def _subject(cells: Sequence[Cell]) -> str:

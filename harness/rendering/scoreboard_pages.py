@@ -80,7 +80,8 @@ def _lines(one: JudgedBackend, level: str, dtypes: list[str]) -> list[PropertyLi
         cells = [cell for cell in at if cell.property == name]
         marks = tuple(one.mark(level, dtype, name) for dtype in dtypes)
         here = {dtype for dtype, mark in zip(dtypes, marks, strict=True) if mark.error is not None}
-        tightest = [_where(cell) for cell in cells if cell.dtype in here and figures.used(cell) == largest[cell.dtype]]
+        near = [cell for cell in cells if cell.dtype in here and figures.used(cell) == largest[cell.dtype]]
+        tightest = [_where(cell) for cell in sorted(near, key=lambda cell: dtypes.index(cell.dtype))]
         lines.append(PropertyLine(name, marks, _calls(cells), tuple(filter(None, tightest))))
     return lines
 

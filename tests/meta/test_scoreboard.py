@@ -12,7 +12,7 @@ from harness.rendering import scoreboard
 from harness.rendering.scoreboard import JudgedBackend, Machine, machines
 from harness.rendering.scoreboard_pages import pages
 from harness.rendering.speedups import NATIVE, REFERENCE, shown, speedups
-from harness.report.cell import DECLARED, FAIL, NOT_RUN, PASS
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.levels import GRADIENTS, LEVELS, SAFE, VALUES
 from harness.report.report import Report
 from tests.meta.conftest import ROOT
@@ -110,6 +110,20 @@ def test_a_record_that_asked_too_little_is_no_judgement() -> None:
     assert machines([("study", judged(PASS, PASS))], []) == ()
     draws = judged(PASS, PASS, time="2026-05-01")
     assert only(("draws", draws), ("whole", judged(*ALL))).record == "whole"
+
+
+def test_a_record_in_which_the_harness_failed_is_no_judgement() -> None:
+    """Of fifteen cells one may lack its answer; two make nothing known of the implementation."""
+    right = [row(f"right-{number}", backend="aten-cpp") for number in range(8)]
+    lost = [cell(NO_EVIDENCE, property=name, backend="aten-cpp") for name in ("layouts", "sizes")]
+    one = only(("r", of(*judged(*ALL).cells, *right, *lost[:1])))
+    assert one.verdicts[VALUES] == NO_EVIDENCE
+    broken = of(*judged(*ALL).cells, *right, *lost)
+    assert machines([("broken", broken)], []) == ()
+    other = judged(*ALL, backend="python-autograd")
+    (machine,) = machines([("broken", broken), ("other", other)], [])
+    (left,) = machine.operators[0].left
+    assert left.reason == "2 of 15 cells have no answer in broken: why no-evidence"
 
 
 def test_candidates_are_left_out() -> None:
