@@ -7,7 +7,7 @@ import re
 import pytest
 
 from harness.rendering.marks import MARKS as SIGNS
-from harness.report.cell import DECLARED, FAIL, PASS
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, PASS
 from tests.meta.browser.driving import MARKS, Driver, Open, every, one, text, until
 
 pytestmark = MARKS
@@ -58,10 +58,15 @@ def test_a_mark_is_large_enough_for_a_finger(browse: Open) -> None:
     assert all(box["width"] >= 40 and box["height"] >= 28 for box in boxes)
 
 
-@pytest.mark.parametrize("verdict", [PASS, FAIL, DECLARED])
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("scoreboard", PASS), *(("every-verdict", verdict) for verdict in (PASS, FAIL, DECLARED, NO_EVIDENCE))],
+)
 @pytest.mark.parametrize(("size", "marks"), [(PHONE, ".all"), (DESKTOP, ".dtypes")], ids=["phone", "desktop"])
-def test_a_click_on_a_mark_shows_its_evidence(browse: Open, verdict: str, size: tuple[int, int], marks: str) -> None:
-    driver = browse("scoreboard", size=size)
+def test_a_click_on_a_mark_shows_its_evidence(
+    browse: Open, name: str, verdict: str, size: tuple[int, int], marks: str
+) -> None:
+    driver = browse(name, size=size)
     mark = one(driver, f"td.level {marks} a.{verdict}")
     link, number = str(mark.get_attribute("href")), (re.findall(r"[\d.e∞]+", mark.text) or [""])[0]
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", mark)
@@ -86,7 +91,7 @@ def test_a_click_on_a_mark_shows_its_evidence(browse: Open, verdict: str, size: 
 
 
 def test_a_speed_leads_to_its_interval(browse: Open) -> None:
-    driver = browse("scoreboard", size=DESKTOP)
+    driver = browse("every-verdict", size=DESKTOP)
     found = one(driver, "td.speed a")
     ratio, low, high = re.search(r"([\d.]+)\W.*\(([\d.]+)\W([\d.]+)\)", found.text).groups()  # type: ignore[union-attr]
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
@@ -94,4 +99,4 @@ def test_a_speed_leads_to_its_interval(browse: Open) -> None:
     until(driver, lambda d: every(d, ":target table"))
     rows = [row.text for row in every(driver, ":target tbody tr")]
     assert any(ratio in row and f"{low} to {high}" in row for row in rows)
-    assert "bench" in one(driver, ":target .source").text
+    assert "b.json" in one(driver, ":target .source").text
