@@ -9,7 +9,9 @@ from torch import Tensor
 def polar(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """The radius sqrt(x^2 + y^2) and the angle atan2(y, x)."""
     if not bool((x.isfinite() & y.isfinite()).all()):
-        raise ValueError("x and y had an infinity or NaN, but should be finite: the radius of kornia 0.9.0 is NaN there")
+        raise ValueError(
+            "x and y had an infinity or NaN, but should be finite: the radius of kornia 0.9.0 is NaN there"
+        )
     square = x.square() + y.square()
     origin = square == 0
     radius = torch.where(origin, torch.ones_like(square), square).sqrt()

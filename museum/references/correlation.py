@@ -12,7 +12,9 @@ def barlow_twins(z_a: Tensor, z_b: Tensor) -> Tensor:
     C is the correlation of the features of both batches, where 1e-5 is added to each variance.
     """
     if z_a.shape != z_b.shape or z_a.shape[0] < 2:
-        raise ValueError(f"z_a and z_b had shapes {z_a.shape} and {z_b.shape}, but should share one of two or more rows")
+        raise ValueError(
+            f"z_a and z_b had shapes {z_a.shape} and {z_b.shape}, but should share one of two or more rows"
+        )
     a, b = (z - z.mean(0) for z in (z_a, z_b))
     a, b = (z * torch.rsqrt(z.square().mean(0) + 1e-5) for z in (a, b))
     correlation = a.T @ b / z_a.shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
@@ -90,6 +91,7 @@ judged_by = {forward-parity = "^output was"}
         ('fixed = "1.1"', 'fixed = "1.0"', "should have two releases"),
         ('"^output was"', '"("', "which is no expression"),
         ('defect = "it triples"', "defect = it triples", "cannot be read"),
+        ("package", 'beside = {"2.0" = ["a==1"]}\npackage', "'2.0', which no entry has: 1.0, 1.1"),
     ],
 )
 def test_a_malformed_entry_is_refused_in_words(tmp_path: Path, was: str, becomes: str, words: str) -> None:
@@ -205,6 +207,27 @@ def test_a_release_is_installed_once_and_whole(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         installing.folder_of("doubling==2.0", tmp_path, install)
     assert [folder.name for folder in tmp_path.iterdir()] == ["doubling-1.0"]
+
+
+def test_a_release_that_is_there_is_not_installed(tmp_path: Path) -> None:
+    """Nor is what stands beside another release."""
+    there = importlib.metadata.version("pytest")
+    asked: list[str] = []
+
+    def find(requirement: str) -> Path:
+        asked.append(requirement)
+        raise Unavailable("no network")
+
+    entry = replace(ENTRY, package="pytest", broken=there, fixed="1.1", needs=("n==1",), beside={"1.1": ("b==2",)})
+    visit(entry, find=find, reports=tmp_path)
+    visit(replace(entry, needs=()), judge=_never, find=find, reports=tmp_path)
+    assert asked == ["n==1", "pytest==1.1", "pytest==1.1"]
+    assert entry.requirements("1.1") == ("pytest==1.1", "n==1", "b==2")
+
+
+def _never(entry: Entry, folders: Sequence[Path], report: Path) -> Report:
+    assert not list(folders)
+    raise NoEvidence("nothing is judged here")
 
 
 FILES = {
