@@ -17,7 +17,7 @@ def lovasz_softmax(scores: Tensor, labels: Tensor) -> Tensor:
         raise ValueError(f"scores and labels had shapes {tuple(scores.shape)} and {tuple(labels.shape)}")
     likely, truth = scores.softmax(1).movedim(1, -1).reshape(-1, classes), labels.reshape(-1)
     losses = []
-    for label in truth.unique().tolist():
+    for label in torch.unique(truth).tolist():
         there = (truth == label).to(scores.dtype)
         errors, order = (there - likely[:, label]).abs().sort(descending=True)
         found = there[order]
