@@ -258,6 +258,23 @@ def test_a_package_in_two_versions_is_judged_by_the_command_line(tmp_path: Path)
     assert found.record()["environment"]["torch"]
 
 
+def test_a_row_of_the_page_has_the_reason_alone_and_no_cell_too_many(tmp_path: Path) -> None:
+    """A bar in a reason would begin another cell."""
+
+    def wrong(entry: Entry, folders: Sequence[Path], report: Path) -> Report:
+        reason = f"{WRONG} (elementwise error 1, allowed 0.1) [twice(small: batch=3)]"
+        cells = _cells(forward_parity=(FAIL, f"|a| {reason}"), sizes=(FAIL, reason))
+        return Report({"torch": "2", "python": "3", "gpu": None, "cpu": "one"}, True, tuple(cells))
+
+    entry = replace(ENTRY, judged_by={"forward-parity": "output was", "sizes": "output was"})
+    found = visit(entry, judge=wrong, find=lambda requirement: tmp_path, reports=tmp_path)
+    missed = {**found.record(), "expected": MISSED, "why": "|p - q| jumps"}
+    drawn = document.drawn({"entries": [found.record(), missed]})
+    assert drawn["caught"].endswith("| \\|a\\| output was 3 at (0), but should be 2 |\n")
+    assert drawn["missed"].endswith("| \\|p - q\\| jumps |\n")
+    assert "torch 2, Python 3, one." in drawn["run"]
+
+
 def test_the_page_is_that_of_the_record() -> None:
     record: dict[str, Any] = json.loads(RECORD.read_text())
     text = (ROOT / document.DOCUMENT).read_text()
