@@ -58,7 +58,7 @@ __device__ T* memory_of_block() {
 #ifdef CUDA_EMULATED
   return reinterpret_cast<T*>(emulation::memory_of_block().data());
 #else
-  extern __shared__ __align__(kCopyBytes) unsigned char memory[];
+  extern __shared__ __align__(128) unsigned char memory[];
   return reinterpret_cast<T*>(memory);
 #endif
 }
@@ -88,8 +88,7 @@ void launch_with_memory(const char* name, void (*kernel)(Parameters...), dim3 gr
                         void* stream, std::type_identity_t<Parameters>... arguments) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
 #ifdef CUDA_EMULATED
-  emulation::memory_of_block().assign(static_cast<size_t>(bytes), emulation::kUnwritten);
-  emulation::copies().forget();
+  emulation::give_memory(static_cast<size_t>(bytes));
   emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
 #else
   // More than 48 KiB is given to those alone who ask for it. A refusal is reported by the launch.

@@ -16,9 +16,14 @@ namespace emulation {
 /// Each byte of shared memory that nobody has written: the NaN of every dtype.
 constexpr unsigned char kUnwritten = 0xff;
 
-/// What `launch_with_memory` gave the block; of exactly that size, so that AddressSanitizer sees an access beyond it.
-inline std::vector<unsigned char>& memory_of_block() {
-  static thread_local std::vector<unsigned char> memory;
+/// Aligned as shared memory is.
+struct alignas(128) Line {
+  unsigned char bytes[128];
+};
+
+/// What `launch_with_memory` gave the block, rounded up to a line, so that AddressSanitizer sees an access beyond it.
+inline std::vector<Line>& memory_of_block() {
+  static thread_local std::vector<Line> memory;
   return memory;
 }
 
@@ -71,6 +76,14 @@ class Copies {
 inline Copies& copies() {
   static thread_local Copies copies;
   return copies;
+}
+
+/// Gives the blocks of the next launch that many bytes, and forgets what threads of earlier launches began to copy.
+inline void give_memory(size_t bytes) {
+  auto& memory = memory_of_block();
+  memory.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
+  std::memset(memory.data(), kUnwritten, memory.size() * sizeof(Line));
+  copies().forget();
 }
 
 }  // namespace emulation

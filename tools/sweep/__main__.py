@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from harness.bench import record
 from harness.running import environment
 from tools.sweep import __doc__ as meaning
 from tools.sweep.drawing import DOCUMENT, draw
 from tools.sweep.grid import GRIDS
-from tools.sweep.measuring import compile_ahead, measure
+from tools.sweep.measuring import Row, compile_ahead, measure
 
 KIND = "sweep"
 
@@ -35,11 +36,20 @@ def main() -> None:
     if given.operator is None:
         parser.error(f"operator was not given, but should be one of {', '.join(sorted(GRIDS))}")
     dtypes = given.dtype or ["float32", "bfloat16"]
-    compile_ahead(given.operator, given.device, dtypes, given.processes)
-    rows, missing = measure(GRIDS[given.operator], given.backend, given.device, dtypes, print)
-    about = {"kind": KIND, "schema": record.SCHEMA, "operator": given.operator, "backend": given.backend}
+    about: dict[str, Any] = {
+        "kind": KIND,
+        "schema": record.SCHEMA,
+        "operator": given.operator,
+        "backend": given.backend,
+    }
+    about["environment"] = environment.describe()
     given.output.parent.mkdir(parents=True, exist_ok=True)
-    record.write({**about, "environment": environment.describe(), "rows": rows, "missing": missing}, given.output)
+
+    def keep(rows: list[Row], missing: list[Row]) -> None:
+        record.write({**about, "rows": rows, "missing": missing}, given.output)
+
+    compile_ahead(given.operator, given.device, dtypes, given.processes)
+    measure(GRIDS[given.operator], given.backend, given.device, dtypes, print, keep)
 
 
 if __name__ == "__main__":

@@ -82,9 +82,17 @@ def subjects_of(name: str, backend: str, device: str, dtype: str) -> dict[str, S
 
 
 def measure(
-    grid: Grid, backend: str, device: str, dtypes: Sequence[str], say: Callable[[str], None]
+    grid: Grid,
+    backend: str,
+    device: str,
+    dtypes: Sequence[str],
+    say: Callable[[str], None],
+    keep: Callable[[list[Row], list[Row]], None] = lambda _rows, _missing: None,
 ) -> tuple[list[Row], list[Row]]:
-    """(rows, missing): a row for each point, dtype and phase, with seconds and ratios; and what was wrong there."""
+    """(rows, missing): a row for each point, dtype and phase, with seconds and ratios; and what was wrong there.
+
+    `keep` gets them after each point, so that a run that is ended early loses only its current one.
+    """
     name, draw = grid.operator, random.Random(0)
     rows: list[Row] = []
     missing: list[Row] = []
@@ -102,9 +110,9 @@ def measure(
                     continue
             inputs = inputs_of(own.operator, case, own.dtype, device)
             for phase in PHASES:
-                rows.append(
-                    {**place, "phase": phase, **_together(grid, backend, device, subjects, inputs, phase, draw)}
-                )
+                timed = _together(grid, backend, device, subjects, inputs, phase, draw)
+                rows.append({**place, "phase": phase, **timed})
+            keep(rows, missing)
     return rows, missing
 
 

@@ -47,12 +47,12 @@ __device__ inline Place place_of_thread(int log_threads, int columns) {
   return {threads, thread & (threads - 1), thread >> log_threads, columns};
 }
 
-/// How many threads work on a row of that many vectors: enough for kHeld vectors each, and at most a block of `block`.
+/// How many threads work on a row of that many vectors: enough for `held` vectors each, and at most a block of `block`.
 /// More threads where there are too few rows to fill a GPU.
-inline int threads_that_hold(int64_t rows, int64_t vectors, int block) {
+inline int threads_that_hold(int64_t rows, int64_t vectors, int block, int held) {
   const int64_t enough = for_all_multiprocessors(kManyThreads);
   int threads = 1;
-  while (threads < vectors && threads < block && (threads * kHeld < vectors || rows * threads < enough)) threads *= 2;
+  while (threads < vectors && threads < block && (threads * held < vectors || rows * threads < enough)) threads *= 2;
   return threads;
 }
 
@@ -60,13 +60,13 @@ inline int threads_that_hold(int64_t rows, int64_t vectors, int block) {
 inline int log_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
 
 /// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for a matrix, for blocks of `block`
-/// threads and at most `most` vectors a thread.
+/// threads and at most `most` vectors a thread; with `wanted` of them, if there are enough rows.
 template <int most, int block, typename Body>
-void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
+void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body, int wanted = kHeld) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
     const int64_t vectors = columns / width;
-    const int threads = threads_that_hold(rows, vectors, block);
+    const int threads = threads_that_hold(rows, vectors, block, wanted);
     if (vectors <= threads) {
       body.template operator()<scalar_t, width, 1>(threads);
     } else if (vectors <= most / 2 * threads) {

@@ -10,6 +10,7 @@
 #include "launch.h"
 #include "layer_norm_math.h"
 #include "multiprocessors.h"
+#include "row_sums.h"
 #include "row_vectors.h"
 #include "rows.h"
 #include "slots.h"
@@ -39,31 +40,6 @@ struct Stages {
   __device__ Vectors* grad_output(int stage, int k) const { return own + (2 * stage * held + k) * block; }
   __device__ Vectors* input(int stage, int k) const { return own + ((2 * stage + 1) * held + k) * block; }
 };
-
-/// Replaces both values by their sums over the threads of a row, in the same order each time. All threads of the block
-/// call it. `round` is odd in every other call: so one barrier is enough.
-template <int block, typename real>
-__device__ void row_sums(real& first, real& second, int threads, int round) {
-  for (int distance = (threads < kLanes ? threads : kLanes) / 2; distance > 0; distance /= 2) {
-    first += from_lane(first, distance);
-    second += from_lane(second, distance);
-  }
-  if (threads <= kLanes) return;
-  __shared__ real of_warp[2][2][block / kLanes];
-  const int warp = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int warps = threads / kLanes, own = warps - 1;  // a mask: the warps of a row are a power of two
-  if (lane == 0) {
-    of_warp[round][0][warp] = first;
-    of_warp[round][1][warp] = second;
-  }
-  __syncthreads();
-  first = of_warp[round][0][(warp & ~own) + (lane & own)];
-  second = of_warp[round][1][(warp & ~own) + (lane & own)];
-  for (int distance = warps / 2; distance > 0; distance /= 2) {
-    first += from_lane(first, distance);
-    second += from_lane(second, distance);
-  }
-}
 
 /// Writes the part of a block: the sums of its threads, added up over the rows that it works on at a time. `memory` has
 /// room for the sums of all threads.

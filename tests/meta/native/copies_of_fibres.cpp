@@ -37,8 +37,7 @@ int main() {
 
   // Copies that nobody waits for come first: no later launch and no later block may find them.
   for (int later : {2, 1, 0, 2, 0}) {
-    emulation::memory_of_block().assign(8 * kThreads * sizeof(float), emulation::kUnwritten);
-    emulation::copies().forget();
+    emulation::give_memory(8 * kThreads * sizeof(float));
     emulation::launch_with_barriers<const float*, float*, int>(copying_kernel, kBlocks, kThreads, nullptr, given.data(),
                                                                sums.data(), later);
     hold(cudaGetLastError() == cudaSuccess, "the launch");
