@@ -35,7 +35,7 @@ def focal_of_truth(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def focal_with_weight(logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
-    """`focal` of (images, classes, pixels). The terms of positive labels are multiplied by the weight of their class."""
+    """`focal` of (images, classes, pixels). The terms of positive labels are multiplied by a weight of their class."""
     if weight.shape != logits.shape[1:2]:
         raise ValueError(f"weight had shape {tuple(weight.shape)}, but should have {tuple(logits.shape[1:2])}")
     positive = -ALPHA * torch.sigmoid(-logits).square() * labels * F.logsigmoid(logits)
