@@ -34,6 +34,15 @@ def focal_of_truth(logits: Tensor, labels: Tensor) -> Tensor:
     return torch.sigmoid((1 - 2 * truth) * logits).square() * (logits - logits * truth - F.logsigmoid(logits))
 
 
+def focal_with_weight(logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """`focal` of (images, classes, pixels). The terms of positive labels are multiplied by a weight of their class."""
+    if weight.shape != logits.shape[1:2]:
+        raise ValueError(f"weight had shape {tuple(weight.shape)}, but should have {tuple(logits.shape[1:2])}")
+    positive = -ALPHA * torch.sigmoid(-logits).square() * labels * F.logsigmoid(logits)
+    negative = -(1 - ALPHA) * torch.sigmoid(logits).square() * (1 - labels) * F.logsigmoid(-logits)
+    return positive * weight[:, None] + negative
+
+
 def soft_labels() -> tuple[Tensor, Tensor]:
     """The arguments of one call: labels between 0 and 1."""
     return torch.randn(4, 6), torch.rand(4, 6)
@@ -47,3 +56,8 @@ def example() -> tuple[Tensor, Tensor]:
 def voxels() -> tuple[Tensor, Tensor]:
     """The arguments of one call: images, classes and voxels."""
     return torch.randn(2, 3, 5), torch.rand(2, 3, 5) < 0.5
+
+
+def weighted() -> tuple[Tensor, Tensor, Tensor]:
+    """The arguments of one call: weights are positive."""
+    return torch.randn(2, 3, 5), torch.rand(2, 3, 5), torch.rand(3) + 0.5

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from harness import discovery
 from harness.errors import NoEvidence, Unavailable, UnknownName, UsageError
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.report import Report
+from museum import __main__ as command
 from museum import document, entries, installing, judging, verdicts
 from museum.entries import CAUGHT, MISSED, Entry
 from museum.verdicts import FAILS, NOT_ASKED, NOT_INSTALLED, NOT_JUDGED, OTHER_REASON, PASSES, Finding
-from museum.visiting import visit
+from museum.visiting import Visit, visit
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "results/cpu/museum.json"
@@ -117,6 +119,30 @@ def test_entries_are_selected_by_name_and_package() -> None:
     assert entries.selected([ENTRY, other], [], ["doubling"]) == (ENTRY,)
     with pytest.raises(UnknownName, match="unknown package 'doublin'"):
         entries.selected([ENTRY, other], [], ["doublin"])
+
+
+def test_entries_on_cuda_are_judged_without_a_gpu_only_if_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled = replace(ENTRY, name="compiled", device="cuda")
+    judged: list[str] = []
+
+    def seen(entry: Entry) -> Visit:
+        judged.append(entry.name)
+        return Visit(entry, Finding(CAUGHT), Finding(PASSES))
+
+    monkeypatch.setattr(entries, "read", lambda: (ENTRY, compiled))
+    monkeypatch.setattr(command, "visit", seen)
+    for gpu, asked, names in (
+        (False, [], ["doubled"]),
+        (True, [], ["doubled", "compiled"]),
+        (False, ["--device", "cuda"], ["compiled"]),
+        (False, ["--entry", "compiled"], ["compiled"]),
+    ):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda gpu=gpu: gpu)
+        judged.clear()
+        assert command.main([*asked, "-o", str(tmp_path / "museum.json")]) == 0
+        assert judged == names
 
 
 WRONG = "output was 3 at (0), but should be 2"
