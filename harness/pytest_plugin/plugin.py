@@ -23,7 +23,7 @@ from harness import discovery
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import HarnessError, Unavailable, UsageError
-from harness.executing.runner import end_with_parent
+from harness.executing.lifeline import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import stored
 from harness.judging.property import Property
@@ -31,6 +31,7 @@ from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
 from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, workers
+from harness.pytest_plugin.invocation import SUITE
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
@@ -216,7 +217,7 @@ def _read_properties(config: pytest.Config) -> None:
         asked_properties.require_known(config.getoption("property"), _PROPERTIES)
         if config.getoption("quick") and config.getoption("property"):
             raise UsageError("--quick was given with --property, but chooses the properties itself: leave one away")
-        if config.inipath is not None and config.inipath.is_relative_to(asked_properties.SUITE):
+        if config.inipath is not None and config.inipath.is_relative_to(SUITE):
             asked_properties.refuse_files(config.args, discovery.operators())
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None

@@ -20,7 +20,8 @@ import torch
 from safetensors.torch import save
 
 from harness.errors import HarnessError
-from harness.executing.runner import end_with_parent, messages
+from harness.executing.lifeline import end_with_parent
+from harness.executing.runner import messages
 from harness.judging import judge as judging
 from harness.judging import stored, traced
 from harness.judging.property import Property

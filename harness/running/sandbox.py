@@ -72,6 +72,7 @@ def _namespaces() -> list[str]:
     return [
         *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL"),  # root would keep its own, and could mount the file system anew
     ]
 
 
@@ -136,7 +137,12 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
 
 def environment(folder: Path, device: str = CPU) -> dict[str, str]:
     """The variables of the process: caches in the scratch folder, no bytecode, no sign of a test; what Triton asks."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
     caches = {name: str(folder / below) for name, below in _CACHES.items()}
     interpreted = {"TRITON_INTERPRET": "1"} if device == TRITON_INTERPRETED else {}
-    return {**kept, **caches, **interpreted, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**plain_environment(), **caches, **interpreted}
+
+
+def plain_environment() -> dict[str, str]:
+    """The variables of any process of a candidate: those of this one, without bytecode and any sign of a test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
