@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
-import io
 import json
 import os
 import shutil
@@ -29,7 +27,7 @@ from harness.errors import UsageError
 from harness.executing.lifeline import end_with_parent
 from harness.fleet.outcome import Ending, outcome
 from harness.fleet.request import Request
-from harness.pytest_plugin import invocation
+from harness.pytest_plugin import invocation, warming
 from harness.running import launching
 
 #: Seconds in which a judge that is ended may write what it has.
@@ -54,7 +52,7 @@ def main() -> int:
     command: list[str] = json.loads(given.command) if given.command else []
     if not command:
         launching.keep_runner(Path(tempfile.mkdtemp(dir=given.root, prefix="runner-")))  # imports torch meanwhile
-        _warm_up()
+        warming.warm_up()
     _answer(answers, {"ready": os.getpid()})
     for line in sys.stdin:
         request = Request(**json.loads(line))
@@ -80,18 +78,6 @@ def _forget(report: str) -> None:
 def _answer(answers: TextIO, record: dict[str, Any]) -> None:
     answers.write(json.dumps(record) + "\n")
     answers.flush()
-
-
-def _warm_up() -> None:
-    """Import what a judge imports, by pytest itself, which would warn of modules that were there before it.
-
-    Nothing is judged, so nothing starts threads or uses CUDA here: a fork would have neither.
-    """
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-    selected = ("--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32", "-n0")
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
-        invocation.judged(["--collect-only", *selected])
 
 
 def _judged(request: Request, folder: Path, command: Sequence[str]) -> Ending:

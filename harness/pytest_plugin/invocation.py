@@ -16,6 +16,8 @@ _OPTIONS = (
     *("--assert=plain", "-q", "--no-header"),
     # Nothing but the report is written to the user's folder, and the folder of the suite may be read-only.
     *("-p", "no:cacheprovider", "-p", "no:benchmark"),
+    # It collects garbage ten times at the end, which takes longer than to judge a small candidate.
+    *("-p", "no:unraisableexception"),
 )
 
 

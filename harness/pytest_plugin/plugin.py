@@ -177,6 +177,11 @@ def _is_isolated(config: pytest.Config) -> bool:
     return False
 
 
+def _is_sandboxed(config: pytest.Config) -> bool:
+    """Whether candidates run where they cannot change a file of the suite."""
+    return _is_isolated(config) and sandbox.is_used(config.getoption("sandbox"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group: which worker a cell goes to, where pytest-xdist is not loaded")
     for line in _HARMLESS:
@@ -198,7 +203,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not selection.is_default and not is_worker:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
-    files = suite_files.digests() if selection.candidates and not is_worker else None
+    files = suite_files.digests() if selection.candidates and not is_worker and not _is_sandboxed(config) else None
     if isolated:
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
