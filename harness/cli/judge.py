@@ -12,7 +12,7 @@ from harness.candidate import candidate
 from harness.cli import watching
 from harness.errors import HarnessError
 from harness.pytest_plugin import invocation
-from harness.running import launching
+from harness.running import launching, serving
 
 #: Prefixes of options with which one process is used: too little work for several, or a debugger.
 _ONE_PROCESS = (
@@ -34,9 +34,15 @@ _FEW_CORES = 4
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge once; with `--watch FILE`, again after each change of the file. Raises UsageError if there is none."""
+    """Judge once; with `--watch FILE`, again after each change of the file. Raises UsageError if there is none.
+
+    If a server runs (`python -m harness serve`), it judges.
+    """
     files, others = watching.read(arguments)
-    return watching.again(files, lambda: judge(others)) if files else judge(others)
+    if files:
+        return watching.again(files, lambda: judge(others))
+    code = serving.judged(others)
+    return judge(others) if code is None else code
 
 
 def judge(arguments: Sequence[str]) -> int:

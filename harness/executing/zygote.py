@@ -34,13 +34,16 @@ _CAPABILITIES_VERSION = 0x20080522
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def serve(requests: socket.socket, main: Callable[[int], None]) -> None:
-    """Fork for each request, until nobody can send one. A child calls `main` with the number of its connection."""
+def serve(requests: socket.socket, main: Callable[[int], None]) -> int:
+    """Fork for each request, until nobody can send one. A child calls `main` with the number of its connection.
+
+    Returns exit code 0. In a child, `main` ends by SystemExit.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children here
     while True:
         text, descriptors, _, _ = socket.recv_fds(requests, LARGEST, DESCRIPTORS)
         if not text:
-            return
+            return 0
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             requests.close()
@@ -110,6 +113,7 @@ def _become(asked: dict[str, Any], connection: int, output: int, others: Sequenc
     os.environ.update(asked["environment"])
     if asked["sandbox"] is not None:
         os.environ["PWD"] = asked["folder"]  # as bubblewrap does
+    sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in os.environ
     tempfile.tempdir = None
     nothing = os.open(os.devnull, os.O_RDONLY)
     connection = _renumbered(
@@ -136,19 +140,19 @@ def _renumbered(numbers: dict[int, int], connection: int) -> int:
     return connection
 
 
-class _Header(ctypes.Structure):
+class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-class _Sets(ctypes.Structure):
+class _CapabilitySets(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
 def give_up_privileges() -> None:
     """Drop all capabilities of this process, and have no program that it starts get any. Raises OSError."""
     _checked("prctl", _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
-    none = (_Sets * 2)()
-    _checked("capset", _LIBC.capset(ctypes.byref(_Header(_CAPABILITIES_VERSION, 0)), ctypes.byref(none)))
+    none = (_CapabilitySets * 2)()
+    _checked("capset", _LIBC.capset(ctypes.byref(_CapabilityHeader(_CAPABILITIES_VERSION, 0)), ctypes.byref(none)))
     _checked("prctl", _LIBC.prctl(_DUMPABLE, 1, 0, 0, 0))  # as for a program that was just started
 
 

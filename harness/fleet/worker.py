@@ -28,7 +28,7 @@ from harness.executing.lifeline import end_with_parent
 from harness.fleet.outcome import Ending, outcome
 from harness.fleet.request import Request
 from harness.pytest_plugin import invocation, warming
-from harness.running import launching
+from harness.running import forking, launching
 
 #: Seconds in which a judge that is ended may write what it has.
 _GRACE = 10.0
@@ -130,7 +130,7 @@ def _be_the_judge(parent: int, said: Path, command: Sequence[str], arguments: li
         output = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
         for descriptor, to in ((0, nothing), (1, output), (2, output)):
             os.dup2(to, descriptor)
-        _close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
+        forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
         if command:
             os.execvp(command[0], [*command, *arguments])
         code = _pytest(arguments)
@@ -147,13 +147,6 @@ def _pytest(arguments: list[str]) -> int:
     """What `python -m harness judge` does, without the start."""
     sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
     return invocation.judged(arguments)
-
-
-def _close_all_but(kept: set[int]) -> None:
-    for descriptor in map(int, os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")):
-        if descriptor > 2 and descriptor not in kept:
-            with contextlib.suppress(OSError):  # that of the listing
-                os.close(descriptor)
 
 
 def _text(path: Path) -> str:

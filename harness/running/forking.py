@@ -5,16 +5,19 @@ A command that stays, such as a worker of a fleet, starts such a process once; w
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import select
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from harness.executing import zygote
 
@@ -170,3 +173,32 @@ def pair() -> tuple[Zygote, socket.socket]:
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, zygote.LARGEST)
     return Zygote(ours), theirs
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close the descriptors of this process, but for the standard streams and these."""
+    for descriptor in map(int, os.listdir("/dev/fd")):
+        if descriptor > 2 and descriptor not in kept:
+            with suppress(OSError):  # that of the listing
+                os.close(descriptor)
+
+
+def leave_after(main: Callable[[], int]) -> NoReturn:
+    """In a fork: call `main` and end as a program ends, but without the frames of the process that forked.
+
+    Those would remove what is still in use there.
+    """
+    code = 1
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with suppress(BaseException):
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)

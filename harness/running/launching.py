@@ -96,6 +96,25 @@ def keep_runner(folder: Path) -> None:
     zygotes[RUNNER] = zygote
 
 
+def keep_suite() -> None:
+    """Fork the process from which those that judge beside a candidate are forked from now on.
+
+    This process has imported the suite, and has no threads.
+    """
+    from harness.executing.lifeline import end_with_parent
+    from harness.executing.zygote import serve
+    from harness.running import inside_runner
+
+    zygote, theirs = forking.pair()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        end_with_parent(parent)
+        forking.close_all_but({theirs.fileno()})
+        forking.leave_after(lambda: serve(theirs, inside_runner.main))
+    theirs.close()
+    zygotes[SUITE] = zygote
+
+
 def begin(program: Program) -> None:
     """Start a process now that `launch` shall return later."""
     _early.append((program, *_started(program, ())))

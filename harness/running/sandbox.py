@@ -130,6 +130,8 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
     places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
     with contextlib.suppress(OSError):  # what this process makes there later is hidden then
         expected_root().mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError, RuntimeError):
+        state_root().mkdir(parents=True, exist_ok=True, mode=0o700)
     secret = [folder.resolve() for folder in (state_root(), expected_root()) if folder.is_dir()]
     hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
