@@ -299,10 +299,22 @@ class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ign
         self._shapes, self._left = shapes, self.ELEMENTS
         self.seen: list[Seen] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, since torch would import its compiler at the first use, which takes a second."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         results = func(*args, **(kwargs or {}))
+        # Where the compiler is there already, it must not compile what is done here.
+        is_there = "torch._dynamo" in sys.modules
+        record = torch._disable_dynamo(self._record) if is_there else self._record  # type: ignore[attr-defined]
+        record(func, results)
+        return results
+
+    def _record(self, func: Any, results: Any) -> None:
         is_view = not func._schema.is_mutable and any(value.alias_info is not None for value in func._schema.returns)
         for result in torch.utils._pytree.tree_leaves(results):
             if isinstance(result, Tensor) and result.is_floating_point() and tuple(result.shape) in self._shapes:
@@ -310,7 +322,6 @@ class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ign
                 if self._left >= 0:
                     value = result.detach().cpu().double().clone(memory_format=torch.contiguous_format)
                     self.seen.append(Seen(str(func.overloadpacket), value, is_view))
-        return results
 
 
 def _text(error: BaseException) -> str:
