@@ -23,8 +23,10 @@ def warm_up() -> None:
         importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
         invocation.judged([*_COLLECTED, "-n0"])
     from harness.judging import stored
+    from harness.report import shards
     from harness.running import environment, sandbox, suite
 
+    shards.sources()
     stored.prepare()
     environment.prepare()
     sandbox.described()
