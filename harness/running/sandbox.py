@@ -109,8 +109,9 @@ def program(folder: Path) -> Path:
 
 def _remove_old(root: Path) -> None:
     for folder in root.glob("*"):
-        if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another run has just removed it
+            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_used(choice: str = "auto") -> bool:
