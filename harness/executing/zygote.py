@@ -27,8 +27,11 @@ from typing import Any, NoReturn
 LARGEST, DESCRIPTORS = 1 << 18, 16
 #: The namespaces of a sandbox, in the order in which they are joined: what the first one permits, the others need.
 NAMESPACES = ("user", "ipc", "net", "pid", "mnt")
-#: `PR_SET_PDEATHSIG`, `PR_SET_DUMPABLE` and `PR_SET_NO_NEW_PRIVS` of Linux, and the version of its capability sets.
+#: `PR_SET_PDEATHSIG`, `PR_SET_DUMPABLE` and `PR_SET_NO_NEW_PRIVS` of Linux.
 _PARENT_DEATH_SIGNAL, _DUMPABLE, _NO_NEW_PRIVILEGES = 1, 4, 38
+#: `PR_CAPBSET_DROP`, and a number above those of all capabilities.
+_DROP_FROM_BOUND, _CAPABILITIES = 24, 64
+#: The version of its capability sets.
 _CAPABILITIES_VERSION = 0x20080522
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -151,6 +154,8 @@ class _CapabilitySets(ctypes.Structure):
 def give_up_privileges() -> None:
     """Drop all capabilities of this process, and have no program that it starts get any. Raises OSError."""
     _checked("prctl", _LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    for number in range(_CAPABILITIES):
+        _LIBC.prctl(_DROP_FROM_BOUND, number, 0, 0, 0)  # those that do not exist are refused
     none = (_CapabilitySets * 2)()
     _checked("capset", _LIBC.capset(ctypes.byref(_CapabilityHeader(_CAPABILITIES_VERSION, 0)), ctypes.byref(none)))
     _checked("prctl", _LIBC.prctl(_DUMPABLE, 1, 0, 0, 0))  # as for a program that was just started

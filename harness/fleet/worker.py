@@ -53,6 +53,7 @@ def main() -> int:
     if not command:
         launching.keep_runner(Path(tempfile.mkdtemp(dir=given.root, prefix="runner-")))  # imports torch meanwhile
         warming.warm_up()
+        launching.keep_suite()
     _answer(answers, {"ready": os.getpid()})
     for line in sys.stdin:
         request = Request(**json.loads(line))

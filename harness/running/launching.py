@@ -91,6 +91,7 @@ def keep_runner(folder: Path) -> None:
                 stdin=subprocess.DEVNULL,
                 env=sandbox.plain_environment(),
                 pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for the one that asks
             )
         )
     zygotes[RUNNER] = zygote
@@ -109,6 +110,7 @@ def keep_suite() -> None:
     parent, child = os.getpid(), os.fork()
     if child == 0:
         end_with_parent(parent)
+        os.setsid()
         forking.close_all_but({theirs.fileno()})
         forking.leave_after(lambda: serve(theirs, inside_runner.main))
     theirs.close()
