@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from harness.building.cache import state_root
 from harness.cli import parsing
 from harness.cli.main import COMMANDS
-from harness.errors import Broken, UsageError
+from harness.errors import Broken, Unavailable, UsageError
 from harness.executing.lifeline import end_with_parent
 from harness.running import forking, launching, serving
 
@@ -43,7 +43,7 @@ sys.exit(main())
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start the server in the background, or stop it. Raises Broken if it does not start."""
+    """Start the server in the background, or stop it. Raises Broken if it does not start; Unavailable without Linux."""
     parser = parsing.parser("serve", COMMANDS["serve"])
     parser.add_argument("--stop", action="store_true", help="end every server of this user")
     parser.add_argument("--idle", type=float, default=30.0, metavar="MINUTES", help="end after so long without a run")
@@ -51,6 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     if not given.idle > 0:
         raise UsageError(f"--idle was {given.idle}, but should be a number of minutes above 0")
+    if not forking.AVAILABLE:
+        raise Unavailable("serve forks processes into sandboxes, which needs Linux")
     if given.here is not None:
         return _serve(given.here, 60 * given.idle)
     if given.stop:

@@ -247,7 +247,10 @@ def _write(path: Path, found: Results) -> None:
 
 def _remove_old(root: Path) -> None:
     """Remove the folders of suites that are not used any more."""
-    folders = sorted((folder for folder in root.glob("*")), key=lambda folder: -folder.stat().st_mtime)
-    for place, folder in enumerate(folders):
-        if place >= FOLDERS - 1 or time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+    ages = dict[Path, float]()
+    for folder in root.glob("*"):
+        with suppress(FileNotFoundError):  # another run has just removed it
+            ages[folder] = time.time() - folder.stat().st_mtime
+    for place, folder in enumerate(sorted(ages, key=lambda folder: ages[folder])):
+        if place >= FOLDERS - 1 or ages[folder] > KEPT_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,8 @@ from typing import IO, NoReturn
 
 from harness.executing import zygote
 
+#: Whether this system has what a fork into a sandbox needs.
+AVAILABLE = hasattr(os, "pidfd_open")
 #: Seconds for a sandbox to be there.
 _START = 30.0
 #: What runs in a sandbox until it is ended: it says that everything is in place, and waits.

@@ -82,7 +82,12 @@ def _copied(place: Path) -> list[str]:
 
 
 def keep_runner(folder: Path) -> None:
-    """Start the process from which runners are forked from now on. Its files are put into the folder."""
+    """Start the process from which runners are forked from now on. Its files are put into the folder.
+
+    Without namespaces, elsewhere than on Linux, none is forked: each is a new process.
+    """
+    if not forking.AVAILABLE:
+        return
     zygote, theirs = forking.pair()
     with theirs:
         _kept.append(
@@ -102,6 +107,8 @@ def keep_suite() -> None:
 
     This process has imported the suite, and has no threads.
     """
+    if not forking.AVAILABLE:
+        return
     from harness.executing.lifeline import end_with_parent
     from harness.executing.zygote import serve
     from harness.running import inside_runner
