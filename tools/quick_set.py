@@ -1,10 +1,13 @@
-"""Which properties make a quick run (`--quick`): computed from the faults of the zoo and from recorded costs.
+"""Which properties make a quick run (`--quick`): computed from the faults of the zoo and from measured costs.
 
 A quick run judges values, gradients and safety: what decides the exit code of a candidate. Each fault of the zoo names
 the property that catches it, and a test holds that. Where this property is dear, the fault is judged by the cheaper
 ones, the cheapest first, until one notices it: so `--measure` fills `noticed` of `harness/running/quick.json`, which
 takes minutes. The set is then a cover: `chosen` takes forward-parity and vjp-parity, then the property that adds most
-faults for its cost, as long as there is one and time for it.
+faults for its cost, until the share of all faults is large enough.
+
+The costs are the seconds of a report of a candidate that is right, with all properties, whose expected results were
+known: of a second run, on a machine that does nothing else. `--costs` takes them over.
 """
 
 from __future__ import annotations
@@ -31,52 +34,40 @@ from harness.report.report import Report
 from harness.running.quick import FILE
 from tests.zoo import registry as zoo
 
-_CPU = Path(__file__).parents[1] / "results" / "cpu"
-#: The mutation record has the seconds of each property for a right function whose expected results are known.
-MUTATION = _CPU / "mutation.json"
-#: The record of a run has those of newer properties: the most for any operator, with the expected results computed.
-RUN = _CPU / "operators.json"
-_BACKEND = "python-autograd"
 #: A property that takes more seconds is dear.
 DEAR = 0.35
-#: Seconds for all properties of a quick run together, each in one dtype.
-SECONDS = 2.0
+#: The share of the faults that a quick run should notice.
+SHARE = 0.97
 #: What a quick run is about.
 ALWAYS = ("forward-parity", "vjp-parity")
 #: Seconds after which one property hangs.
 _LIMIT = 60.0
 
 
-def costs() -> dict[str, float]:
+def costs(report: Report) -> dict[str, float]:
     """Seconds of each property that decides the exit code: in float32 if it is asked there, else in another dtype."""
-    heard = json.loads(MUTATION.read_text())["hearings"]
-    seen = [(entry["property"], entry["dtype"].removeprefix("torch."), entry["cost"]) for entry in heard]
-    cells = [cell for cell in Report.read(RUN).cells if (cell.backend, cell.device) == (_BACKEND, "cpu")]
-    slowest = sorted((cell for cell in cells if cell.verdict == PASS), key=lambda cell: -cell.seconds)
-    seen += [(cell.property, cell.dtype, cell.seconds) for cell in slowest]
     properties, found = all_properties(), dict[str, float]()
-    for name, _, seconds in sorted(seen, key=lambda entry: entry[1] != "float32"):
-        if name in properties and is_required(properties[name].level, SAFE):
-            found.setdefault(name, round(seconds, 3))
+    for cell in sorted(report.cells, key=lambda cell: cell.dtype != "float32"):
+        if cell.verdict == PASS and cell.property in properties and is_required(properties[cell.property].level, SAFE):
+            found.setdefault(cell.property, round(cell.seconds, 3))
     return found
 
 
-def chosen(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float], seconds: float = SECONDS) -> list[str]:
+def chosen(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float], share: float = SHARE) -> list[str]:
     """The properties of a quick run, in the order in which they are taken. `noticed` has those of each fault."""
     taken: list[str] = []
     left = {fault: set(by) for fault, by in noticed.items()}
     for name in ALWAYS:
         taken.append(name)
         left = {fault: by for fault, by in left.items() if name not in by}
-    while True:
-        spent = sum(cost[name] for name in taken)
-        fitting = [name for name in cost if name not in taken and spent + cost[name] <= seconds]
-        gains = {name: sum(name in by for by in left.values()) for name in fitting}
+    while len(left) > (1 - share) * len(noticed):
+        gains = {name: sum(name in by for by in left.values()) for name in cost if name not in taken}
         best = max(gains, key=lambda name: (gains[name] / max(cost[name], 0.001), name), default="")
         if not best or not gains[best]:
             return taken
         taken.append(best)
         left = {fault: by for fault, by in left.items() if best not in by}
+    return taken
 
 
 def share_of(noticed: Mapping[str, Sequence[str]], properties: Sequence[str]) -> float:
@@ -150,17 +141,19 @@ def recorded() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the file that follows from the records, or write it with `--measure`."""
+    """Print the file that follows from what was measured, or write it with `--measure` or `--costs`."""
     parser = argparse.ArgumentParser(prog="python -m tools.quick_set", description=main.__doc__)
     parser.add_argument("--measure", action="store_true", help="judge the faults of which nothing is known")
+    parser.add_argument("--costs", type=Path, metavar="REPORT", help="take over the seconds of that report")
     parser.add_argument("--limit", type=int, metavar="N", help="judge at most N faults; the next call goes on")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    cost = costs()
-    noticed = recorded()["noticed"]
+    cost, noticed = recorded()["cost"], recorded()["noticed"]
+    if given.costs:
+        cost = costs(Report.read(given.costs))
     if given.measure:
         noticed = measured(cost, noticed, given.limit)
-    if given.measure:
+    if given.measure or given.costs:
         FILE.write_text(text(noticed, cost))
     else:
         print(text(noticed, cost), end="")
@@ -174,6 +167,7 @@ def text(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float]) -> str
         "properties": properties,
         "share": round(share_of(noticed, properties), 4),
         "seconds": round(sum(cost[name] for name in properties), 2),
+        "cost": dict(cost),
         "noticed": {fault: list(by) for fault, by in noticed.items()},
     }
     return json.dumps(facts, indent=1) + "\n"

@@ -6,18 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-import pytest
 
 from backends.devices import CPU
-from harness.building.cache import cache_root
 from harness.candidate import candidate
 from harness.cli import watching
 from harness.errors import HarnessError
-from harness.running import launching
+from harness.pytest_plugin import invocation
+from harness.running import launching, serving
 
-_SUITE = Path(__file__).parents[1] / "pytest_plugin" / "suite"
 #: Prefixes of options with which one process is used: too little work for several, or a debugger.
 _ONE_PROCESS = (
     "-k",
@@ -38,9 +34,15 @@ _FEW_CORES = 4
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Judge once; with `--watch FILE`, again after each change of the file. Raises UsageError if there is none."""
+    """Judge once; with `--watch FILE`, again after each change of the file. Raises UsageError if there is none.
+
+    If a server runs (`python -m harness serve`), it judges.
+    """
     files, others = watching.read(arguments)
-    return watching.again(files, lambda: judge(others)) if files else judge(others)
+    if files:
+        return watching.again(files, lambda: judge(others))
+    code = serving.judged(others)
+    return judge(others) if code is None else code
 
 
 def judge(arguments: Sequence[str]) -> int:
@@ -51,17 +53,10 @@ def judge(arguments: Sequence[str]) -> int:
     seconds in which three more import torch.
     """
     candidates = _start_early(arguments)
-    plugin = ["-p", "harness.pytest_plugin.plugin", "-c", str(_SUITE / "pytest.ini")]
-    # No assertion here is a test's: to rewrite them takes longer than some properties.
-    own = [*plugin, "--import-mode=importlib", "--assert=plain", "-q", "--no-header"]
-    # The folder of the installed suite must not be written to, and must not supply pytest's configuration. Nothing but
-    # the report is written to the user's folder.
-    where = ["--rootdir", str(Path.cwd()), "-p", "no:cacheprovider", "-p", "no:benchmark"]
     alone = candidates == 1 and len(os.sched_getaffinity(0)) <= _FEW_CORES
-    if not alone and not any(option.startswith(_ONE_PROCESS) for option in arguments):
-        own += ["-n", "auto", "--dist", "loadgroup"]
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_root() / "hypothesis"))
-    code = int(pytest.main([*own, *where, str(_SUITE / "test_properties.py"), *arguments]))
+    is_narrow = any(option.startswith(_ONE_PROCESS) for option in arguments)
+    spread = [] if alone or is_narrow else ["-n", "auto", "--dist", "loadgroup"]
+    code = invocation.judged([*spread, *arguments])
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # as `head` leaves it: Python would fail once more at its exit

@@ -12,6 +12,7 @@ from harness.errors import HarnessError, Unavailable, UnknownName
 #: What each command does; `harness.cli.NAME` has its `main(arguments)`, which returns the exit code.
 COMMANDS = {
     "judge": "judge operators and backends of any package; its options are those of pytest",
+    "serve": "keep a server that has imported torch, so that `judge` starts at once; `--stop` ends it",
     "fleet": "judge many candidates from a folder, JSONL or Parquet, on all cores or GPUs, or on a Ray cluster",
     "show": "draw reports, merged into one, as a table",
     "html": "write a report as one HTML page",

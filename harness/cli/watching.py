@@ -1,7 +1,7 @@
 """Judge again whenever a file is saved: `python -m harness judge --watch FILE ...`.
 
 The watching process has imported torch and the suite, and does nothing else: it forks for each run, which therefore
-starts at once. The candidate is in new processes each time, as always.
+starts at once. The processes of the candidate are forked anew each time, as `harness.running.launching` does.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.running import forking, launching
 
 #: Seconds between two looks at the files.
 _LOOK = 0.2
@@ -37,7 +40,10 @@ def read(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 def again(files: Sequence[Path], run: Callable[[], int]) -> int:
     """Run now, and after each change of a file, until Ctrl-C. Returns the exit code of the last run."""
+    folder = Path(tempfile.mkdtemp(prefix="lltm-conformance-"))
+    launching.keep_runner(folder)  # imports torch meanwhile
     importlib.import_module("harness.pytest_plugin.plugin")
+    launching.keep_suite()
     code, names = 0, ", ".join(map(str, files))
     try:
         while True:
@@ -48,6 +54,8 @@ def again(files: Sequence[Path], run: Callable[[], int]) -> int:
                 time.sleep(_LOOK)
     except KeyboardInterrupt:
         return code
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _stamps(files: Sequence[Path]) -> list[tuple[int, int] | None]:
@@ -68,7 +76,7 @@ def _forked(run: Callable[[], int]) -> int:
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        raise SystemExit(run())  # not os._exit: what is to be removed at the exit of a run is removed
+        forking.leave_after(run)
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     except KeyboardInterrupt:

@@ -11,12 +11,10 @@ differentiates a record, which makes another record, so that second derivatives 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import importlib
 import importlib.util
 import json
-import signal
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -30,8 +28,6 @@ from torch import Tensor
 
 #: How many records are kept at most. The judge says which ones it no longer needs; a graph holds its saved tensors.
 KEPT = 256
-#: `PR_SET_PDEATHSIG` of Linux.
-_PARENT_DEATH_SIGNAL = 1
 #: Characters of an error's message that are sent.
 TEXT = 20_000
 
@@ -303,10 +299,22 @@ class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ign
         self._shapes, self._left = shapes, self.ELEMENTS
         self.seen: list[Seen] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, since torch would import its compiler at the first use, which takes a second."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         results = func(*args, **(kwargs or {}))
+        # Where the compiler is there already, it must not compile what is done here.
+        is_there = "torch._dynamo" in sys.modules
+        record = torch._disable_dynamo(self._record) if is_there else self._record  # type: ignore[attr-defined]
+        record(func, results)
+        return results
+
+    def _record(self, func: Any, results: Any) -> None:
         is_view = not func._schema.is_mutable and any(value.alias_info is not None for value in func._schema.returns)
         for result in torch.utils._pytree.tree_leaves(results):
             if isinstance(result, Tensor) and result.is_floating_point() and tuple(result.shape) in self._shapes:
@@ -314,7 +322,6 @@ class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ign
                 if self._left >= 0:
                     value = result.detach().cpu().double().clone(memory_format=torch.contiguous_format)
                     self.seen.append(Seen(str(func.overloadpacket), value, is_view))
-        return results
 
 
 def _text(error: BaseException) -> str:
@@ -333,18 +340,9 @@ def messages(connection: Connection) -> Iterator[tuple[Header, Tensors]]:
             return
 
 
-def end_with_parent() -> None:
-    """Have the kernel end this process if the one that started it dies, even in the middle of a call.
-
-    Linux alone can do that. Elsewhere the process ends when it finds its connection closed.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
 def main(descriptor: int) -> None:
     """Answer requests until there are no more."""
-    end_with_parent()
+    _beside("lifeline").end_with_parent()
     connection, runner = Connection(descriptor), Runner()
     torch.set_num_threads(1)
     for asked, tensors in messages(connection):
@@ -356,5 +354,13 @@ def main(descriptor: int) -> None:
         connection.send_bytes(save(results))
 
 
+def fork(descriptor: int) -> None:
+    """Be a process that forks for each candidate, see zygote.py."""
+    import socket
+
+    _beside("lifeline").end_with_parent()
+    _beside("zygote").serve(socket.socket(fileno=descriptor), main)
+
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    (fork if sys.argv[1:-1] == ["fork"] else main)(int(sys.argv[-1]))

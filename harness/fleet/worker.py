@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
-import io
 import json
 import os
 import shutil
@@ -26,16 +24,12 @@ from resource import struct_rusage
 from typing import Any, NoReturn, TextIO
 
 from harness.errors import UsageError
-from harness.fleet.lifeline import end_with_parent
+from harness.executing.lifeline import end_with_parent
 from harness.fleet.outcome import Ending, outcome
 from harness.fleet.request import Request
+from harness.pytest_plugin import invocation, warming
+from harness.running import forking, launching
 
-_SUITE = Path(__file__).parents[1] / "pytest_plugin" / "suite"
-#: The options of `python -m harness judge`, for pytest in a fork of this process.
-_PYTEST = (
-    *("-p", "harness.pytest_plugin.plugin", "-c", str(_SUITE / "pytest.ini"), "--import-mode=importlib"),
-    *("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:benchmark"),
-)
 #: Seconds in which a judge that is ended may write what it has.
 _GRACE = 10.0
 _PAUSE = 0.01
@@ -57,7 +51,9 @@ def main() -> int:
     os.dup2(2, 1)  # what a library prints is no answer
     command: list[str] = json.loads(given.command) if given.command else []
     if not command:
-        _warm_up()
+        launching.keep_runner(Path(tempfile.mkdtemp(dir=given.root, prefix="runner-")))  # imports torch meanwhile
+        warming.warm_up()
+        launching.keep_suite()
     _answer(answers, {"ready": os.getpid()})
     for line in sys.stdin:
         request = Request(**json.loads(line))
@@ -83,20 +79,6 @@ def _forget(report: str) -> None:
 def _answer(answers: TextIO, record: dict[str, Any]) -> None:
     answers.write(json.dumps(record) + "\n")
     answers.flush()
-
-
-def _warm_up() -> None:
-    """Import what a judge imports, by pytest itself, which would warn of modules that were there before it.
-
-    Nothing is judged, so nothing starts threads or uses CUDA here: a fork would have neither.
-    """
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-    import pytest
-
-    selected = ("--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32", "-n0")
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
-        pytest.main([*_PYTEST, str(_SUITE / "test_properties.py"), "--collect-only", *selected])
 
 
 def _judged(request: Request, folder: Path, command: Sequence[str]) -> Ending:
@@ -149,7 +131,7 @@ def _be_the_judge(parent: int, said: Path, command: Sequence[str], arguments: li
         output = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
         for descriptor, to in ((0, nothing), (1, output), (2, output)):
             os.dup2(to, descriptor)
-        os.closerange(3, 1024)
+        forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
         if command:
             os.execvp(command[0], [*command, *arguments])
         code = _pytest(arguments)
@@ -164,14 +146,8 @@ def _be_the_judge(parent: int, said: Path, command: Sequence[str], arguments: li
 
 def _pytest(arguments: list[str]) -> int:
     """What `python -m harness judge` does, without the start."""
-    import pytest
-
-    from harness.building.cache import cache_root
-
     sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
-    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(cache_root() / "hypothesis"))
-    where = ["--rootdir", str(Path.cwd())]
-    return int(pytest.main([*_PYTEST, *where, str(_SUITE / "test_properties.py"), *arguments]))
+    return invocation.judged(arguments)
 
 
 def _text(path: Path) -> str:

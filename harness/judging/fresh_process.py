@@ -16,17 +16,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from harness import discovery
 from harness.errors import HarnessError
+from harness.executing.lifeline import end_with_parent
 from harness.judging import exit_status
 
 _ROOT = Path(__file__).parents[2]
 #: The environment before any candidate was imported: a fresh process inherits nothing that a candidate has set.
-#: pytest's variable is left out, so that code in the process cannot see that it runs under a test.
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+_environment: dict[str, str] = {}
 #: Seconds between two checks whether a question is answered.
 _LOOK = 0.005
 #: What a process may print before its answer; an error quotes its last lines.
@@ -41,43 +42,89 @@ class TooLate(HarnessError):
     """The process was still running at the time limit, and was ended."""
 
 
-class _Server:
-    """The process that forks, and the pipes to it."""
+def remember_environment() -> None:
+    """Have fresh processes the variables that this process has now.
 
-    def __init__(self) -> None:
-        path = os.pathsep.join([str(_ROOT), *filter(None, [_ENVIRONMENT.get("PYTHONPATH")])])
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", "from harness.judging.fresh_process import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=_ROOT,
-            env={**_ENVIRONMENT, "PYTHONPATH": path},
-        )
+    pytest's are left out, so that code in the process cannot see that it runs under a test.
+    """
+    _environment.clear()
+    _environment.update({name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")})
+
+
+remember_environment()
+
+
+class _Server:
+    """The process that forks, and the pipes to it. `wait` waits for its end, and returns its exit code."""
+
+    def __init__(self, stdin: IO[str], stdout: IO[str], wait: Callable[[], int]) -> None:
+        self._stdin, self._stdout, self._wait = stdin, stdout, wait
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """The reply. Raises NoAnswer if the server itself has ended."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
         line = ""
         with contextlib.suppress(OSError):
-            stdin.write(json.dumps(request) + "\n")
-            stdin.flush()
-            line = stdout.readline()
+            self._stdin.write(json.dumps(request) + "\n")
+            self._stdin.flush()
+            line = self._stdout.readline()
         if not line:
-            self.stop()
-            raise NoAnswer(f"the process that forks {exit_status.in_words(self._process.returncode)}")
+            raise NoAnswer(f"the process that forks {exit_status.in_words(self.stop())}")
         reply: dict[str, Any] = json.loads(line)
         return reply
 
-    def stop(self) -> None:
-        """End the server: it ends when its input is closed."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process.wait()
+    def stop(self) -> int:
+        """End the server: it ends when its input is closed. Returns its exit code."""
+        for stream in (self._stdin, self._stdout):
+            with contextlib.suppress(OSError):
+                stream.close()
+        return self._wait()
+
+
+def _started() -> _Server:
+    """A server that is a new process."""
+    path = os.pathsep.join([str(_ROOT), *filter(None, [_environment.get("PYTHONPATH")])])
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from harness.judging.fresh_process import serve; serve()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=_ROOT,
+        env={**_environment, "PYTHONPATH": path},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return _Server(process.stdin, process.stdout, process.wait)
+
+
+def begin() -> None:
+    """Make this process the model of fresh ones: fork the server from it now.
+
+    It has imported the suite and no implementation, it has computed nothing and has no other threads.
+    """
+    questions, asking = os.pipe()
+    answering, answers = os.pipe()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        try:
+            end_with_parent(parent)
+            os.chdir(_ROOT)
+            for descriptor in map(int, os.listdir("/dev/fd")):
+                if descriptor > 2 and descriptor not in (questions, answers):
+                    with contextlib.suppress(OSError):
+                        os.close(descriptor)
+            with os.fdopen(questions) as sys.stdin, os.fdopen(answers, "w") as sys.stdout:
+                serve()
+        finally:
+            os._exit(0)
+    os.close(questions)
+    os.close(answers)
+    _servers.append(
+        _Server(
+            os.fdopen(asking, "w"),
+            os.fdopen(answering),
+            lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
+        )
+    )
 
 
 _servers: list[_Server] = []
@@ -96,7 +143,7 @@ def asked(module: str, function: str, question: str, limit: float) -> str:
     Raises TooLate, or NoAnswer with the last line that the process printed.
     """
     if not _servers:
-        _servers.append(_Server())
+        _servers.append(_started())
     try:
         reply = _servers[-1].ask(module=module, function=function, question=question, limit=limit)
     except NoAnswer:

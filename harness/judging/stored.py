@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
@@ -134,6 +134,12 @@ def _digest(file: Path, _time: int, _size: int) -> bytes:
     return hashlib.blake2b(file.read_bytes(), digest_size=16).digest()
 
 
+def prepare() -> None:
+    """Find out now what does not change while this process lives: its forks know it then."""
+    _suite()
+    _outside()
+
+
 @lru_cache(maxsize=1)
 def _outside_among(_: tuple[str, ...]) -> list[tuple[str, Path]]:
     """The files from outside. Kept while the same modules are imported: to look at all takes longer than an oracle."""
@@ -142,7 +148,12 @@ def _outside_among(_: tuple[str, ...]) -> list[tuple[str, Path]]:
 
 @cache
 def _packages() -> str:
-    return " ".join(sorted(f"{each.name}=={each.version}" for each in distributions()))
+    """The names of the folders of facts about packages, such as torch-2.13.0.dist-info: to read them takes longer."""
+    found = set()
+    for folder in map(Path, sys.path):
+        with suppress(OSError):
+            found |= {each.name for each in folder.iterdir() if each.suffix in (".dist-info", ".egg-info")}
+    return " ".join(sorted(found))
 
 
 @cache
@@ -163,14 +174,11 @@ def _files_from_outside() -> Iterator[tuple[str, Path]]:
     """Modules that come neither from an installed package nor from the suite, which have versions or digests."""
     own = {name.partition(".")[0] for name in ("spec", "backends", "harness", "modules", "tools", "tests")}
     for name, module in list(sys.modules.items()):
-        file = _file_of(getattr(module, "__file__", None))
-        if file is not None and name.partition(".")[0] not in own and not str(file).startswith(_installed()):
-            yield name, file
-
-
-@cache
-def _file_of(file: object) -> Path | None:
-    return Path(file) if isinstance(file, str) and Path(file).is_file() else None
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or name.partition(".")[0] in own or file.startswith(_installed()):
+            continue
+        if Path(file).is_file():
+            yield name, Path(file)
 
 
 # Files
@@ -239,7 +247,10 @@ def _write(path: Path, found: Results) -> None:
 
 def _remove_old(root: Path) -> None:
     """Remove the folders of suites that are not used any more."""
-    folders = sorted((folder for folder in root.glob("*")), key=lambda folder: -folder.stat().st_mtime)
-    for place, folder in enumerate(folders):
-        if place >= FOLDERS - 1 or time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+    ages = dict[Path, float]()
+    for folder in root.glob("*"):
+        with suppress(FileNotFoundError):  # another run has just removed it
+            ages[folder] = time.time() - folder.stat().st_mtime
+    for place, folder in enumerate(sorted(ages, key=lambda folder: ages[folder])):
+        if place >= FOLDERS - 1 or ages[folder] > KEPT_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)

@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from harness.errors import UnknownName, UsageError
-
-#: The files of the suite that `python -m harness judge` runs, with its configuration.
-SUITE = Path(__file__).with_name("suite")
+from harness.pytest_plugin.invocation import SUITE
 
 
 def require_known(asked: Iterable[str], known: Collection[str]) -> None:

@@ -23,7 +23,7 @@ from harness import discovery
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import HarnessError, Unavailable, UsageError
-from harness.executing.runner import end_with_parent
+from harness.executing.lifeline import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import stored
 from harness.judging.property import Property
@@ -31,6 +31,7 @@ from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
 from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, workers
+from harness.pytest_plugin.invocation import SUITE
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
@@ -176,6 +177,11 @@ def _is_isolated(config: pytest.Config) -> bool:
     return False
 
 
+def _is_sandboxed(config: pytest.Config) -> bool:
+    """Whether candidates run where they cannot change a file of the suite."""
+    return _is_isolated(config) and sandbox.is_used(config.getoption("sandbox"))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group: which worker a cell goes to, where pytest-xdist is not loaded")
     for line in _HARMLESS:
@@ -197,7 +203,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not selection.is_default and not is_worker:
         _slots(selection)
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
-    files = suite_files.digests() if selection.candidates and not is_worker else None
+    files = suite_files.digests() if selection.candidates and not is_worker and not _is_sandboxed(config) else None
     if isolated:
         limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
         isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
@@ -216,7 +222,7 @@ def _read_properties(config: pytest.Config) -> None:
         asked_properties.require_known(config.getoption("property"), _PROPERTIES)
         if config.getoption("quick") and config.getoption("property"):
             raise UsageError("--quick was given with --property, but chooses the properties itself: leave one away")
-        if config.inipath is not None and config.inipath.is_relative_to(asked_properties.SUITE):
+        if config.inipath is not None and config.inipath.is_relative_to(SUITE):
             asked_properties.refuse_files(config.args, discovery.operators())
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None

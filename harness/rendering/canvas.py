@@ -1,5 +1,7 @@
 """Tools for pictures: SVG by matplotlib, in the colours of the page, small enough for a phone.
 
+matplotlib is imported with the first picture: that takes longer than all else that draws a report.
+
 Names that a candidate chose never pass through matplotlib: it draws placeholders, which are replaced by the escaped
 names afterwards.
 """
@@ -9,13 +11,14 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: The most bytes of SVG in one page. A report of 20,000 cells has more charts than anybody looks at.
 BUDGET = 1_200_000
@@ -32,7 +35,7 @@ _VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--line", ALARM: "--fail"} |
 }
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
-STYLE: dict[Any, Any] = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -104,8 +107,18 @@ def look(number: int) -> tuple[int, str]:
     return number % len(SERIES), MARKERS[(number + number // len(SERIES)) % len(MARKERS)]
 
 
+def style() -> AbstractContextManager[None]:
+    """Within it, pictures have the style of the page."""
+    import matplotlib as mpl
+
+    found: AbstractContextManager[None] = mpl.rc_context(_STYLE)
+    return found
+
+
 def canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
     """An empty picture of that height, with room for labels on the left, both in points. Raises TooTallError."""
+    from matplotlib.figure import Figure
+
     if height > _TALLEST:
         raise TooTallError(f"{height:.0f} points")
     figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI)
@@ -124,6 +137,8 @@ def mark(number: int) -> str:
 
 def svg(figure: Figure, salt: str, names: Sequence[str]) -> str:
     """The picture as a fragment of HTML: its colours are the page's, its names escaped."""
+    import matplotlib as mpl
+
     drawn = StringIO()
     with mpl.rc_context({"svg.hashsalt": salt}):
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
 
 from harness.rendering import facts
 from harness.rendering.canvas import (
@@ -16,12 +14,12 @@ from harness.rendering.canvas import (
     DASHES,
     MUTED,
     SERIES,
-    STYLE,
     Chart,
     Charts,
     canvas,
     look,
     mark,
+    style,
     svg,
     within,
 )
@@ -29,6 +27,9 @@ from harness.report import figures
 from harness.report.cell import FAIL, Cell
 from harness.report.histogram import BINS
 from harness.report.report import Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: A row with more marks than this is drawn as its range, quartiles and worst mark.
 CROWDED = 60
@@ -72,7 +73,7 @@ def _accuracy(report: Report, where: tuple[str, str, str], cells: list[Cell]) ->
     if not rows:
         return None
     names = facts.axis(report, "backend", [cell for cell in cells if cell.backend in rows])
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(18.0 * len(names) + 46)
         axes.axvline(1, color=ALARM, linewidth=1.2, linestyle=(0, (4, 2)))
         axes.axvspan(1, 1.12, color=ALARM, alpha=0.12, linewidth=0)
@@ -118,7 +119,7 @@ def _ulps(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Cha
     if not any(counts):
         return None
     tallest = math.log1p(max(counts))
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(30.0 * len(names) + 46)
         for row, name in enumerate(names):
             axes.axhline(row, color=MUTED, linewidth=0.6)
@@ -156,7 +157,7 @@ def _drift(report: Report, where: tuple[str, str, str], cells: list[Cell]) -> Ch
     names = facts.axis(report, "backend", cells)
     states: list[str] = []
     longest, largest = max(_STEPS), 0.0
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(190, left=44)
         for cell in cells:
             lines: dict[str, list[tuple[int, float]]] = {}

@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
 
 from harness.rendering.canvas import (
     ALARM,
@@ -21,16 +18,19 @@ from harness.rendering.canvas import (
     INK,
     MUTED,
     SERIES,
-    STYLE,
     Chart,
     Charts,
     canvas,
     look,
     mark,
+    style,
     svg,
     within,
 )
 from harness.rendering.speedups import PHASES, REFERENCE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Row = dict[str, Any]
 Where = tuple[str, str, str, str, int | None]
@@ -96,7 +96,7 @@ def _ratios(record: dict[str, Any], order: Sequence[str], where: Where, rows: li
     ]
     height = [10 if backend == "" else 22 for _, backend in lines]
     middles = [sum(height[:k]) + height[k] / 2 for k in range(len(lines))]
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(1.15 * sum(height) + 46)
         axes.axvline(1, color=INK, linewidth=1)
         for number, phase in enumerate(PHASES):
@@ -158,7 +158,7 @@ def _roofline(record: dict[str, Any], order: Sequence[str], where: Where, rows: 
     names = _backends(counted, order)
     intensities = [row["flops"] / row["bytes"] for row in counted]
     low, high = min(*intensities, flops / bandwidth) / 2, max(*intensities, flops / bandwidth) * 2
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(210, left=52)
         roof = [low, flops / bandwidth, high]
         axes.plot(roof, [min(flops, bandwidth * x) for x in roof], color=ALARM, linewidth=1.4)
@@ -196,7 +196,7 @@ def _times(record: dict[str, Any], order: Sequence[str], where: Where, rows: lis
     if not timed:
         return None
     names = _backends(timed, order)
-    with mpl.rc_context(STYLE):
+    with style():
         figure, axes = canvas(210, left=52)
         floor = {row["bytes"]: row["roofline"]["seconds"] for row in timed}
         axes.plot(list(floor), list(floor.values()), color=ALARM, linewidth=1.2, linestyle=DASHES[1])
@@ -223,7 +223,7 @@ def _decades(axes: Axes) -> None:
         powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
         shown = list(powers[:: 1 + len(powers) // 6])
         axis.set_ticks([10.0**power for power in shown], labels=[_ten_to(power) for power in shown])
-        axis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.minorticks_off()
     axes.spines["bottom"].set_color(MUTED)
 
 

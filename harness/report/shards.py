@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,9 @@ def digest_of(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
+@cache
 def sources() -> str:
-    """Digest of the suite's own files, whether or not they are in a repository."""
+    """Digest of the suite's own files, whether or not they are in a repository; as they were at the first call."""
     return digest_of_files([_ROOT / name for name in _PACKAGES])
 
 

@@ -43,8 +43,9 @@ def started(
     """
     if environment is None and sanitizers is None:
         program = launching.of_candidate(source, choice, device)
-        command, folder, variables = list(program.command), program.folder, program.environment
+        command, folder, variables, of = list(program.command), program.folder, program.environment, program.of
     else:
+        of = ""
         folder = sandbox.scratch(source if sanitizers is None else sanitizers.scratch)
         run = launching.runner(folder)
         command = run if sanitizers is None else sanitizers.command(run)
@@ -57,6 +58,7 @@ def started(
         {**variables, **(sanitizers.environment() if sanitizers else {})},
         limits.memory,
         signal_offset=command[0] == "bwrap",
+        of=of,
     )
     process.ask({"do": "ready"}, seconds=START)
     return process

@@ -51,6 +51,13 @@ def describe() -> dict[str, Any]:
     }
 
 
+def prepare() -> None:
+    """Find out now what takes long and does not change while this process lives, without CUDA."""
+    _compiler()
+    _nvcc()
+    _flags()
+
+
 def _cudnn() -> str | None:
     if not torch.cuda.is_available():
         return None

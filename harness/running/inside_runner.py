@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import pickle
 import sys
 from dataclasses import asdict
@@ -20,9 +21,10 @@ import torch
 from safetensors.torch import save
 
 from harness.errors import HarnessError
-from harness.executing.runner import end_with_parent, messages
+from harness.executing.lifeline import end_with_parent
+from harness.executing.runner import messages
+from harness.judging import fresh_process, stored, traced
 from harness.judging import judge as judging
-from harness.judging import stored, traced
 from harness.judging.property import Property
 from harness.judging.subject import one_line
 from harness.properties import all_properties
@@ -49,6 +51,7 @@ class InsideRunner:
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         """The reply to one request: `begin` with what `start` wrote, or a slot and a property to judge."""
         if "begin" in asked:
+            fresh_process.begin()
             selection, extra, traced.FILE, self._store = pickle.loads(base64.b64decode(asked["begin"]))
             self._properties |= {property.name: property for property in extra}
             # The calls of a candidate are drawn by the judge's own process.
@@ -63,6 +66,10 @@ class InsideRunner:
 def main(descriptor: int) -> None:
     """Answer requests until the judge closes the connection."""
     end_with_parent()
+    for place in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)):  # which a new process has, and no fork
+        if place and place not in sys.path:
+            sys.path.insert(0, place)
+    fresh_process.remember_environment()
     connection, runner = Connection(descriptor), InsideRunner()
     torch.set_num_threads(1)
     for asked, _ in messages(connection):  # requests have no tensors

@@ -20,7 +20,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
-from backends.base import CUDA
+from backends.base import CUDA, TRITON_INTERPRETED
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
@@ -32,7 +32,7 @@ from harness.properties import all_properties
 from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
-from harness.running import inside_runner, sandbox
+from harness.running import inside_runner, launching, sandbox
 from harness.running.candidate_process import START, CandidateProcess, Limits
 from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
@@ -228,6 +228,7 @@ class Isolation:
             self._limits.memory,
             signal_offset=foreign and sandbox.is_used(self._choice),
             descriptors=(self._trace.fileno(),),
+            of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
         )
         try:
             answer, _ = started.ask(

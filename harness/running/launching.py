@@ -3,6 +3,9 @@
 To import torch takes longer than most questions. So a command starts the candidate's process before it imports torch
 itself: both imports take place at once, on two cores. Whoever needs a process with this command, folder and environment
 gets the one that was started; a process that is not needed after all ends with this one.
+
+A process that stays (`harness.running.forking`) has imported torch for all candidates that are judged by its children:
+the process of a candidate is forked from there.
 """
 
 from __future__ import annotations
@@ -22,37 +25,103 @@ from pathlib import Path
 
 from backends.devices import CPU
 from harness import executing
-from harness.running import sandbox
+from harness.running import forking, sandbox
+from harness.running.forking import CannotFork, ForkedProcess, Zygote
 
-_PROGRAM = (("runner.py", "main.py"), ("timing.py", "timing.py"), ("watching.py", "watching.py"))
+#: The files beside the runner, by the name of each copy.
+_PROGRAM = (
+    ("runner.py", "main.py"),
+    ("lifeline.py", "lifeline.py"),
+    ("timing.py", "timing.py"),
+    ("watching.py", "watching.py"),
+    ("zygote.py", "zygote.py"),
+)
+#: What a process can be forked from instead of being started: one that has imported torch alone, or the suite too.
+RUNNER, SUITE = "runner", "suite"
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command line, which gets the number of a descriptor as one more argument; its folder, and its variables."""
+    """A command line, which gets the number of a descriptor as one more argument; its folder, and its variables.
+
+    `of` says which process it may be forked from, if it may: RUNNER or SUITE. Its command is that of a sandbox, or
+    none, and then Python.
+    """
 
     command: tuple[str, ...]
     folder: Path
     environment: Mapping[str, str]
+    of: str = ""
 
 
+Process = subprocess.Popen[bytes] | ForkedProcess
 #: Processes that were started early, each with its program and the connection to it.
-_early: list[tuple[Program, subprocess.Popen[bytes], Connection]] = []
+_early: list[tuple[Program, Process, Connection]] = []
+#: The processes that fork for this one, by RUNNER and SUITE.
+zygotes: dict[str, Zygote] = {}
+#: Those of them that this process has started. They end with it.
+_kept: list[subprocess.Popen[bytes]] = []
 
 
 def of_candidate(source: str, choice: str, device: str = CPU) -> Program:
     """The program of a candidate's process; `source` is its text, `choice` a value of `--sandbox`."""
     folder = sandbox.scratch(source)
     command = sandbox.command(runner(folder), folder, choice)
-    return Program(tuple(command), folder, sandbox.environment(folder, device))
+    return Program(tuple(command), folder, sandbox.environment(folder, device), RUNNER)
 
 
 def runner(folder: Path) -> list[str]:
     """The command that starts a copy of the runner, which is put beside that scratch folder."""
-    program = sandbox.program(folder)
+    return _copied(sandbox.program(folder))
+
+
+def _copied(place: Path) -> list[str]:
     for name, copy in _PROGRAM:
-        shutil.copyfile(Path(executing.__path__[0]) / name, program / copy)
-    return [sys.executable, "-P", str(program / "main.py")]
+        shutil.copyfile(Path(executing.__path__[0]) / name, place / copy)
+    return [sys.executable, "-P", str(place / "main.py")]
+
+
+def keep_runner(folder: Path) -> None:
+    """Start the process from which runners are forked from now on. Its files are put into the folder.
+
+    Without namespaces, elsewhere than on Linux, none is forked: each is a new process.
+    """
+    if not forking.AVAILABLE:
+        return
+    zygote, theirs = forking.pair()
+    with theirs:
+        _kept.append(
+            subprocess.Popen(
+                [*_copied(folder), "fork", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                env=sandbox.plain_environment(),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is for the one that asks
+            )
+        )
+    zygotes[RUNNER] = zygote
+
+
+def keep_suite() -> None:
+    """Fork the process from which those that judge beside a candidate are forked from now on.
+
+    This process has imported the suite, and has no threads.
+    """
+    if not forking.AVAILABLE:
+        return
+    from harness.executing.lifeline import end_with_parent
+    from harness.executing.zygote import serve
+    from harness.running import inside_runner
+
+    zygote, theirs = forking.pair()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        end_with_parent(parent)
+        os.setsid()
+        forking.close_all_but({theirs.fileno()})
+        forking.leave_after(lambda: serve(theirs, inside_runner.main))
+    theirs.close()
+    zygotes[SUITE] = zygote
 
 
 def begin(program: Program) -> None:
@@ -60,7 +129,7 @@ def begin(program: Program) -> None:
     _early.append((program, *_started(program, ())))
 
 
-def launch(program: Program, descriptors: Sequence[int] = ()) -> tuple[subprocess.Popen[bytes], Connection]:
+def launch(program: Program, descriptors: Sequence[int] = ()) -> tuple[Process, Connection]:
     """A process of that program and the connection to it: one that was started early, or a new one.
 
     `descriptors` are open in the process too, by the same numbers; such a process is always new.
@@ -86,10 +155,10 @@ def end() -> None:
             process.stdout.close()
 
 
-def _started(program: Program, descriptors: Sequence[int]) -> tuple[subprocess.Popen[bytes], Connection]:
+def _started(program: Program, descriptors: Sequence[int]) -> tuple[Process, Connection]:
     ours, theirs = socket.socketpair()
     with theirs:
-        process = subprocess.Popen(
+        process = _forked(program, theirs.fileno(), descriptors) or subprocess.Popen(
             [*program.command, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -100,3 +169,15 @@ def _started(program: Program, descriptors: Sequence[int]) -> tuple[subprocess.P
             start_new_session=True,
         )
     return process, Connection(ours.detach())
+
+
+def _forked(program: Program, connection: int, descriptors: Sequence[int]) -> ForkedProcess | None:
+    """The process from the one that forks; None if there is none that can, and a new one is to be started."""
+    zygote = zygotes.get(program.of)
+    if zygote is None:
+        return None
+    outer = program.command[: program.command.index(sys.executable)]
+    with suppress(CannotFork):
+        return zygote.fork(outer, program.folder, program.environment, connection, descriptors)
+    zygotes.pop(program.of).close()
+    return None

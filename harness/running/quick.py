@@ -1,4 +1,4 @@
-"""The properties of a quick run: what `tools.quick_set` computed from the faults of the zoo and from recorded costs."""
+"""The properties of a quick run: what `tools.quick_set` computed from the faults of the zoo and from measured costs."""
 
 from __future__ import annotations
 

@@ -58,14 +58,16 @@ class RunnerProcess:
         memory: int,
         signal_offset: bool = False,
         descriptors: Sequence[int] = (),
+        of: str = "",
     ) -> None:
         """`command` gets the number of its descriptor as a further argument; `folder` is its working folder.
 
         `memory` is what the process and its children may take above what they had at the first reply, in bytes.
         `signal_offset`: the exit status of a process that a signal ended is 128 and the signal, as bubblewrap reports.
-        `descriptors` are open in the process too, by the same numbers.
+        `descriptors` are open in the process too, by the same numbers. `of` says what it may be forked from, see
+        `launching.Program`.
         """
-        program = launching.Program(tuple(command), folder, environment)
+        program = launching.Program(tuple(command), folder, environment, of)
         self._process, self._connection = launching.launch(program, descriptors)
         self._memory, self._signal_offset = memory, signal_offset
         self._base: int | None = None

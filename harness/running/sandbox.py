@@ -72,6 +72,7 @@ def _namespaces() -> list[str]:
     return [
         *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"),
+        *("--cap-drop", "ALL"),  # root would keep its own, and could mount the file system anew
     ]
 
 
@@ -108,8 +109,9 @@ def program(folder: Path) -> Path:
 
 def _remove_old(root: Path) -> None:
     for folder in root.glob("*"):
-        if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another run has just removed it
+            if time.time() - folder.stat().st_mtime > _KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_used(choice: str = "auto") -> bool:
@@ -129,6 +131,8 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
     places = [part for place in (folder, *writable) for part in ("--bind", str(place.resolve()), str(place.resolve()))]
     with contextlib.suppress(OSError):  # what this process makes there later is hidden then
         expected_root().mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError, RuntimeError):
+        state_root().mkdir(parents=True, exist_ok=True, mode=0o700)
     secret = [folder.resolve() for folder in (state_root(), expected_root()) if folder.is_dir()]
     hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
@@ -136,7 +140,12 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
 
 def environment(folder: Path, device: str = CPU) -> dict[str, str]:
     """The variables of the process: caches in the scratch folder, no bytecode, no sign of a test; what Triton asks."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
     caches = {name: str(folder / below) for name, below in _CACHES.items()}
     interpreted = {"TRITON_INTERPRET": "1"} if device == TRITON_INTERPRETED else {}
-    return {**kept, **caches, **interpreted, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**plain_environment(), **caches, **interpreted}
+
+
+def plain_environment() -> dict[str, str]:
+    """The variables of any process of a candidate: those of this one, without bytecode and any sign of a test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_TELLTALE)}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}

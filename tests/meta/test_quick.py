@@ -21,9 +21,18 @@ def _noticed() -> dict[str, list[str]]:
     return quick_set.recorded()["noticed"]
 
 
-def test_the_set_is_what_the_records_give() -> None:
-    """After a new record: `python -m tools.quick_set > quick.json`, and move it to harness/running/."""
-    assert FILE.read_text() == quick_set.text(_noticed(), quick_set.costs())
+def test_the_set_is_what_the_measurements_give() -> None:
+    """After other costs or faults: `python -m tools.quick_set --costs REPORT`, or `--measure`."""
+    assert FILE.read_text() == quick_set.text(_noticed(), quick_set.recorded()["cost"])
+    assert quick().share >= quick_set.SHARE
+
+
+def test_costs_are_those_of_a_report_in_float32_if_there() -> None:
+    cells = (row("forward-parity", dtype="float64", seconds=1.0), row("forward-parity", seconds=2.0))
+    assert quick_set.costs(of(*cells, row("memory", dtype="float64", seconds=3.0), row("compile", seconds=4.0))) == {
+        "forward-parity": 2.0,
+        "memory": 3.0,
+    }
 
 
 def test_each_fault_of_the_record_is_caught_by_the_property_that_its_test_names() -> None:
@@ -42,7 +51,7 @@ def test_a_quick_run_is_about_what_decides_the_exit_code_of_a_candidate() -> Non
     assert quick().share == round(quick_set.share_of(_noticed(), quick().properties), 4)
 
 
-def test_the_set_is_the_cheapest_cover_that_fits() -> None:
+def test_the_set_takes_what_adds_most_for_its_cost_until_it_is_enough() -> None:
     cost = {"forward-parity": 0.5, "vjp-parity": 0.5, "cheap": 0.1, "dear": 0.8, "useless": 0.01, "too-dear": 5.0}
     noticed = {
         "a": ["forward-parity"],
@@ -50,10 +59,12 @@ def test_the_set_is_the_cheapest_cover_that_fits() -> None:
         "c": ["dear"],
         "d": ["too-dear"],
         "e": ["vjp-parity", "useless"],
+        "f": ["none-that-is-asked"],
     }
-    assert quick_set.chosen(noticed, cost, seconds=2.0) == ["forward-parity", "vjp-parity", "cheap", "dear"]
-    assert quick_set.chosen(noticed, cost, seconds=1.2) == ["forward-parity", "vjp-parity", "cheap"]
-    assert quick_set.share_of(noticed, ["cheap", "forward-parity"]) == 0.4
+    assert quick_set.chosen(noticed, cost, share=0.5) == ["forward-parity", "vjp-parity", "cheap"]
+    assert quick_set.chosen(noticed, cost, share=0.6) == ["forward-parity", "vjp-parity", "cheap", "dear"]
+    assert quick_set.chosen(noticed, cost, share=1.0) == ["forward-parity", "vjp-parity", "cheap", "dear", "too-dear"]
+    assert quick_set.share_of(noticed, ["cheap", "forward-parity"]) == 2 / 6
 
 
 def test_the_sentence_says_that_the_run_was_quick() -> None:
@@ -81,5 +92,5 @@ def test_numbers_are_judged_in_each_dtype_and_the_rest_in_one(python: Run) -> No
     listed = python("-m", "harness", "judge", "--quick", *selected).stdout
     assert listed.count("test_forward_parity[") == listed.count("test_vjp_parity[") == 4
     assert listed.count("test_inference_modes[") == 1
-    assert "test_sizes[" not in listed
+    assert "test_combinations[" not in listed
     assert "test_compile[" not in listed

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import judge
-from harness.running import launching
+from harness.running import launching, sandbox
 from tests.meta.conftest import ROOT, environment
 
 _KERNEL = "def f(*inputs): ...\n"
@@ -124,3 +124,9 @@ def test_what_starts_it_imports_no_torch() -> None:
         timeout=60,
     )
     assert run.stdout.strip() == "False"
+
+
+def test_a_folder_that_another_run_has_just_removed_disturbs_nobody(cache_root: Path) -> None:
+    (cache_root / "scratch").mkdir(parents=True)
+    (cache_root / "scratch" / "gone").symlink_to("nowhere")
+    assert sandbox.scratch("lltm=k:f").is_dir()

@@ -25,7 +25,7 @@ from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, VERD
 from harness.report.levels import LEVELS
 from harness.report.merge import merge
 from harness.report.report import Report
-from harness.report.shards import RunPlan, Shard, digest_of_files, sources
+from harness.report.shards import RunPlan, Shard, digest_of_files
 from harness.running.selection import Selection, slots
 from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
@@ -261,4 +261,3 @@ def test_the_digest_is_of_names_and_contents_alone(tmp_path: Path) -> None:
     assert digests[0] == digests[1]
     (tmp_path / "two" / "package" / "a.py").write_text("2")
     assert digest_of_files([tmp_path / "two" / "package"]) != digests[0]
-    assert sources() == sources()

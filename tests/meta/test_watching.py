@@ -23,6 +23,8 @@ from pathlib import Path
 from harness.cli import watching
 
 watching.importlib.import_module = lambda name: None  # the suite is not needed here
+watching.launching.keep_runner = lambda folder: None
+watching.launching.keep_suite = lambda: None
 files, others = watching.read(sys.argv[1:])
 
 def run():

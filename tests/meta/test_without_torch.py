@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.meta.conftest import Run
-from tests.meta.reports import CPU
+from tests.meta.reports import CPU, of, row
 
 _BLOCKED = """
 import importlib, pkgutil, sys
@@ -45,3 +47,12 @@ def test_commands_on_reports_do_without_it(python: Run, command: str) -> None:
 def test_the_blocking_blocks(python: Run) -> None:
     done = python("-c", _BLOCKED + "import harness.judging.subject")
     assert "is blocked here" in done.stderr
+
+
+def test_a_page_without_a_picture_needs_no_matplotlib(python: Run, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    of(row("forward-parity")).write(report)
+    block = _BLOCKED.replace('"hypothesis"', '"hypothesis", "matplotlib"')
+    done = python("-c", block + _COMMAND, "html", report)
+    assert done.returncode == 0, done.stderr
+    assert "<html" in done.stdout
