@@ -15,8 +15,9 @@ _FLOAT32, _FLOAT64 = (torch.float32,), (torch.float64,)
 
 _ATTENTION = declared(
     "attention",
-    "F.scaled_dot_product_attention on CUDA finds no kernel for rows in memory that are not aligned to 16 bytes "
-    "(cutlassF: no kernel found to launch), gives NaN for them in half types, and None for an empty batch",
+    "F.scaled_dot_product_attention on CUDA needs strides of a multiple of 16 bytes: with others float32 raises "
+    "(cutlassF: no kernel found to launch), and in half types cuDNN reads other memory; for an empty batch in half "
+    "types it returns None",
     {
         "autograd-hooks": _FLOAT32,
         "combinations": (torch.float32, *BOTH),
@@ -35,7 +36,8 @@ _ATTENTION = declared(
 
 _CAUSAL_CONV1D = declared(
     "causal_conv1d",
-    "F.conv1d on CUDA takes cuDNN above 2^31 elements, whose default is TF32: the gradient of weight is off by 0.03",
+    "the contract's float32 is not TF32, which PyTorch allows cuDNN by default, as documented: depthwise F.conv1d on "
+    "CUDA calls cuDNN above 2^31 elements, and the gradient of weight is off by 0.03",
     {"many-elements": _FLOAT32},
     CUDA,
 )
