@@ -160,7 +160,7 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
     """Check rank, size, dtype and device of every argument against the contract; return the sizes.
 
     For implementations in Python. The first argument in which a size symbol stands alone fixes its value; a symbol that
-    never does has the value that its first multiple, `2*depth` for example, gives it.
+    never does has the value that its first multiple or sum with a number, `2*depth` or `sequences + 1`, gives it.
     Raises TypeError for what is not a tensor of the argument's kind and for mixed dtypes and devices, ValueError for
     a wrong shape. The values of integers are not looked at.
     """
@@ -185,6 +185,10 @@ def check_arguments(operator: Operator, *tensors: Tensor) -> Sizes:
             if factor.isdecimal() and symbol.isidentifier() and symbol not in sizes:
                 sizes[symbol] = tensor.shape[dim] // int(factor)
                 origin[symbol] = f"{arg.name}.shape[{dim}] / {factor}"
+            symbol, _, more = expression.partition(" + ")
+            if more.isdecimal() and symbol.isidentifier() and symbol not in sizes:
+                sizes[symbol] = tensor.shape[dim] - int(more)
+                origin[symbol] = f"{arg.name}.shape[{dim}] - {more}"
     for arg, tensor in zip(operator.inputs, tensors, strict=True):
         _check_shape(operator, arg, tensor, sizes, origin)
     return sizes

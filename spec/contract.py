@@ -90,6 +90,9 @@ class TensorArg:
     boolean dtypes are not differentiable. Their ordinary values are the integers from `low` up to, but without, `high`;
     both are expressions over the sizes. `uniform`: the ordinary values of real numbers are uniform in this range, for
     an operator that has no result outside, such as a logarithm.
+
+    `offsets`: the elements are where the parts of a packed tensor begin, and where the last part ends. They do not
+    fall, the first is `low` and the last is `high`; a part may be empty. No layout changes their values.
     """
 
     name: str
@@ -103,6 +106,7 @@ class TensorArg:
     low: str = "0"
     high: str = "2"
     uniform: bool = False
+    offsets: bool = False
     #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -111,6 +115,11 @@ class TensorArg:
         if not self.is_floating and self.differentiable:
             raise ValueError(
                 f"{self.name} was differentiable, but should not be, with dtype {self.dtype}: pass differentiable=False"
+            )
+        if self.offsets and (self.is_floating or len(self.shape) != 1):
+            raise ValueError(
+                f"{self.name} was of dtype {self.dtype} and shape {self.rule()}, but offsets should be integers of one "
+                "dimension"
             )
 
     @property
@@ -134,12 +143,15 @@ class TensorArg:
         return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> Tensor:
-        """Gaussian or uniform values (float64), or integers of the range (int64)."""
+        """Gaussian or uniform values (float64), or integers of the range or offsets (int64)."""
         if self.uniform:
             return draw.uniform(self.shape_for(sizes), evaluate(self.low, sizes), evaluate(self.high, sizes))
         if self.is_floating:
             return draw.normal(self.shape_for(sizes), evaluate(self.scale, sizes))
-        return draw.integers(self.shape_for(sizes), int(evaluate(self.low, sizes)), int(evaluate(self.high, sizes)))
+        low, high = (int(evaluate(bound, sizes)) for bound in (self.low, self.high))
+        if self.offsets:
+            return draw.offsets(self.shape_for(sizes)[0], low, high)
+        return draw.integers(self.shape_for(sizes), low, high)
 
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:
         """(name, begin, end) of each named part of dimension `dim`; empty if it has none."""
@@ -175,6 +187,13 @@ class Draw:
         if high <= low and 0 not in shape:
             raise ValueError(f"high was {high}, but should be above low, {low}, for a tensor of shape {shape}")
         return torch.randint(low, max(high, low + 1), shape, generator=self._generator)
+
+    def offsets(self, count: int, low: int, high: int) -> Tensor:
+        """`count` integers (int64) that do not fall, from `low` to `high`. Raises ValueError for fewer than 2."""
+        if count < 2:
+            raise ValueError(f"count was {count}, but should be 2 or more: the first and the last offset")
+        between = self.integers((count - 2,), low, high + 1).sort().values
+        return torch.cat([torch.tensor([low]), between, torch.tensor([high])])
 
     def uniform(self, shape: Shape, low: float, high: float) -> Tensor:
         """Values uniform in [low, high)."""

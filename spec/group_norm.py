@@ -21,6 +21,12 @@ The vector-Jacobian product. Let g be the cotangent of output and h = g w that o
 Precision. That of `spec.layer_norm`, whose rows are the groups: statistics, xhat and the bracket of d_input are
 computed in float32 for float16 and bfloat16, and the variance comes from two passes or from Welford's update.
 
+Kernels compute output as x a + (b - mean a) with a = rstd w, one product and one sum for each element. The sum
+b - mean a rounds b to a multiple of the last place of mean a. While |mean a| stays between the same two powers of 2,
+the error is always the distance of b from such a multiple. So it has one sign for all groups of a channel, and for
+channels of equal b. It is up to u |mean a|, and no number of elements averages it away. Where groups have one element,
+xhat is 0, and this error is all there is.
+
 Source: Y. Wu, K. He, "Group Normalization" (2018); torch.nn.functional.group_norm. The derivation is that of
 `spec.layer_norm`; `tests/spec` checks it.
 """
@@ -37,7 +43,7 @@ from torch import Tensor
 from spec.contract import FLOAT32, Case, Draw, Invariant, Operator, Refusal, Sizes, TensorArg
 from spec.forms import Formulas
 from spec.layer_norm import normalised
-from spec.rounding import stored, wide
+from spec.rounding import one_rounding, stored, wide
 from spec.rowwise import Change, Drawn, case, families, ordinary, scaled
 
 #: The default of PyTorch's signature.
@@ -63,10 +69,22 @@ def forward(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = EPS
 ) -> tuple[Tensor]:
     """(output,), of the shape of the input."""
-    xhat, _ = normalised(grouped(input, num_groups), (-1,), eps)
+    groups = grouped(input, num_groups)
+    xhat, rstd = normalised(groups, (-1,), eps)
     output = stored(xhat, input.dtype).view(input.shape)
     output = output if weight is None else output * per_channel(weight, input)
-    return ((output if bias is None else output + per_channel(bias, input)),)
+    if bias is None:
+        return (output,)
+    shifted = per_channel(bias, input) + _lost(groups, rstd, weight, bias, input).to(input.dtype)
+    return (output + shifted,)
+
+
+def _lost(groups: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor, like: Tensor) -> Tensor:
+    """0; under rounding, what the sum b - mean a loses of b: up to u |mean a|, of one sign where biases are equal."""
+    with wide(*(tensor.detach() for tensor in (groups, rstd, bias))) as (x, r, b):
+        shift = (x.mean(-1, keepdim=True) * r).expand_as(x).reshape(like.shape)
+        size = (shift if weight is None else shift * per_channel(weight.detach(), like)).abs()
+        return size * per_channel(one_rounding(torch.ones_like(b), beside=b), like)
 
 
 def vjp(

@@ -79,6 +79,7 @@ class Noise:
         number: int,
         exact: Tensor | None = None,
         beside: Tensor | None = None,
+        extreme: bool = False,
     ) -> None:
         """Add to `values`, float64 on the CPU, `amplitude` xi + `common` beta times themselves, in place.
 
@@ -86,13 +87,14 @@ class Noise:
         `number` gives another xi and another beta. In runs of an odd seed, each element has its own xi. `exact` masks
         the elements that have no xi in the other runs; with `beside`, of the same shape, all have one there, and it is
         the same where both tensors have equal elements. The first dimension of `values` holds the parts of the runs
-        one after another, all of one length. `amplitude` and `exact` have the same layout, or are those of one run.
+        one after another, all of one length. `amplitude` and `exact` have the same layout, or are those of one run. xi
+        is -1 or 1 with `extreme`.
         """
         if values.numel() == 0:
             return
         if not values.is_contiguous():
             dense = values.contiguous()
-            self.add(dense, amplitude, common, number, exact, beside)
+            self.add(dense, amplitude, common, number, exact, beside, extreme)
             values.copy_(dense)
             return
         own = values.numpy().reshape(self._runs, -1)
@@ -111,10 +113,17 @@ class Noise:
             for runs in (slice(None),) if few or self._runs == 1 else (slice(0, None, 2), slice(1, None, 2)):
                 of_runs = most[runs] if len(most) > 1 else most
                 of_others = None if others is None else others[runs]
-                self._add(own[runs], of_runs, keys[runs], betas[runs], self._apart[runs], of_others)
+                self._add(own[runs], of_runs, keys[runs], betas[runs], self._apart[runs], of_others, extreme)
 
     def _add(
-        self, own: _Numbers, most: _Numbers, keys: _Bits, betas: _Numbers, masks: _Bits, others: _Bits | None
+        self,
+        own: _Numbers,
+        most: _Numbers,
+        keys: _Bits,
+        betas: _Numbers,
+        masks: _Bits,
+        others: _Bits | None,
+        extreme: bool,
     ) -> None:
         """The same for some runs, one in each row; a part of the elements at a time."""
         width = max(_PART // len(own), 1)
@@ -127,7 +136,7 @@ class Noise:
                 np.bitwise_xor(bits, places if masks.all() else places & masks, out=bits)
             if others is not None:
                 np.bitwise_xor(bits, _mixed(others[:, begin : begin + width]), out=bits)
-            _err(y, most[:, begin : begin + width], bits, betas, free)
+            _err(y, most[:, begin : begin + width], bits, betas, free, extreme)
 
     def _scratch(self, size: int) -> tuple[_Bits, _Bits]:
         """Memory for that many elements, twice. It is reused, so that it stays in the cache."""
@@ -136,7 +145,7 @@ class Noise:
         return self._memory
 
 
-def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _Bits) -> None:
+def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _Bits, extreme: bool) -> None:
     """Add the errors to y. `bits` holds what is hashed; `free` is memory of its size."""
     # One round less than in `_mixed`: the keys are mixed already, and only the upper bits matter.
     np.multiply(bits, _FACTORS[0], out=bits)
@@ -145,7 +154,10 @@ def _err(y: _Numbers, amplitude: _Numbers, bits: _Bits, beta: _Numbers, free: _B
     np.multiply(bits, _FACTORS[1], out=bits)
     error, common = free.view(np.float64), bits.view(np.float64)
     np.copyto(error, bits.view(np.int64))
-    np.multiply(error, _SCALE, out=error)
+    if extreme:
+        np.copysign(1.0, error, out=error)
+    else:
+        np.multiply(error, _SCALE, out=error)
     np.multiply(error, amplitude, out=error)
     np.multiply(y, beta, out=common)
     np.add(error, common, out=error)

@@ -232,6 +232,7 @@ class _Region(threading.local):
     one_sum = 0
     any_order = 0
     apart = 0
+    extreme = 0
     beside: Tensor | None = None
     #: Whether the result of the next operation is the tensor of the `apart` block.
     awaited = False
@@ -301,6 +302,15 @@ def apart(tensor: Tensor) -> Iterator[None]:
             yield
     finally:
         _region.beside = outer
+
+
+def one_rounding(tensor: Tensor, beside: Tensor | None = None) -> Tensor:
+    """0; under `Rounding`, all that one rounding may change each element by, up or down.
+
+    Equal elements have equal signs in half of the runs; with `beside`, those that are beside equal elements of it.
+    """
+    with apart(tensor if beside is None else beside), _inside("extreme"):
+        return tensor * 1 - tensor
 
 
 def stored(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -461,7 +471,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
         before = own.clone() if amplitude.infinite else None
-        self._noise.add(own, amplitude.most, self._accumulator, number, amplitude.exact, _region.beside)
+        self._noise.add(
+            own, amplitude.most, self._accumulator, number, amplitude.exact, _region.beside, bool(_region.extreme)
+        )
         if before is not None:  # what is infinite stays infinite: a mask of -inf has no error
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)

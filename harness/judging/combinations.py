@@ -26,7 +26,7 @@ import torch
 from harness.judging.covering import Choice, Model, coverage, rows_of
 from harness.judging.oracle import ByIdentity
 from harness.judging.ratios import in_ratios
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
 from spec.contract import Operator
 
 #: Sizes of a symbol: one, no multiple of a vector, a vector, and a tail beyond a vector of 32.
@@ -147,7 +147,9 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
     for arg in operator.inputs:
         dims = len(arg.shape)
         axes[f"layout of {arg.name}"] = tuple(
-            layout for layout in OF_INPUTS if layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1)
+            layout
+            for layout in layouts_of(arg)
+            if layout in OF_INPUTS and (layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1))
         )
     for arg in operator.outputs:
         kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.outputs) > 1)
@@ -166,10 +168,15 @@ def _large(operator: Operator, symbol: str) -> int:
 
 
 def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, int] | None = None) -> int:
-    """The elements of a call as `VOLUME` limits them; a size that is not chosen yet is the `least`, or 1."""
+    """The elements of a call as `VOLUME` limits them; a size that is not chosen yet is the `least`, or 1.
+
+    What lies in between is bounded by the product of all sizes. Where it is not, as where a size occurs twice in it,
+    the tensors that the contract lists as saved show it; an eighth of them counts.
+    """
     every = {symbol: sizes.get(symbol, (least or {}).get(symbol, 1)) for symbol in operator.symbols()}
     elements = sum(prod(arg.shape_for(every)) for arg in (*operator.inputs, *operator.outputs))
-    return max(elements, prod(every.values()) // 2)
+    between = max((prod(arg.shape_for(every)) for arg in operator.saved), default=0)
+    return max(elements, prod(every.values()) // 2, between // 8)
 
 
 def _possible(operator: Operator, chosen: Mapping[str, Any], least: Mapping[str, int]) -> bool:

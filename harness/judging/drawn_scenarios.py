@@ -10,8 +10,8 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
-from spec.contract import Operator
+from harness.judging.scenario import COTANGENTS, Scenario, layouts_of
+from spec.contract import Operator, TensorArg
 
 #: Small sizes, and the sizes around which vectors, warps and blocks end. Hypothesis shrinks to the first.
 _SIZES = (*range(1, 10), *range(1, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65)
@@ -19,8 +19,12 @@ _SIZES = (*range(1, 10), *range(1, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65)
 _SEQUENTIAL = (*range(1, 6), 8)
 #: Largest product of all sizes of a call: three sizes can be the largest, four cannot.
 _VOLUME = 65**3
-#: Half of all tensors are contiguous: if everything were unusual at once, one kernel path could hide another.
-_LAYOUTS = (LAYOUTS[0],) * (len(LAYOUTS) - 1) + LAYOUTS[1:]
+
+
+def _layouts(arg: TensorArg) -> tuple[str, ...]:
+    """Half of them contiguous: if everything were unusual at once, one kernel path could hide another."""
+    own = layouts_of(arg)
+    return own[:1] * (len(own) - 1) + own[1:]
 
 
 @st.composite
@@ -38,10 +42,9 @@ def scenarios(draw: st.DrawFn, operator: Operator) -> Scenario:
         drawn[symbol] = draw(st.sampled_from([size for size in sizes if size <= room]), label=symbol)
     drawn_sizes = tuple(drawn.items())
     families = ("normal", *(family.name for family in operator.families))
-    inputs = [arg.name for arg in operator.inputs]
     outputs = [arg.name for arg in operator.outputs]
     differentiable = [arg.name for arg in operator.inputs if arg.differentiable]
-    layouts = {name: draw(st.sampled_from(_LAYOUTS), label=f"layout of {name}") for name in inputs}
+    layouts = {arg.name: draw(st.sampled_from(_layouts(arg)), label=f"layout of {arg.name}") for arg in operator.inputs}
     kinds = {name: draw(st.sampled_from(COTANGENTS), label=f"cotangent of {name}") for name in outputs}
     left_out = draw(st.sets(st.sampled_from(differentiable)), label="no gradient of")
     return Scenario(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from random import Random
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
 from spec.contract import Operator
 
 #: Sizes that all occur. A prime or a power of two below is a remainder or a bound of most blocks.
@@ -82,8 +82,9 @@ class Mutations:
         return replace(parent, values=self._random.choice(families), seed=self._random.randrange(2**31))
 
     def _layout(self, parent: Scenario) -> Scenario:
-        names = [arg.name for arg in self._operator.inputs]
-        return replace(parent, layouts=self._other(parent.layouts, names, LAYOUTS))
+        possible = {arg.name: layouts_of(arg) for arg in self._operator.inputs}
+        found = self._other(parent.layouts, list(possible), LAYOUTS)
+        return replace(parent, layouts=tuple((name, layout) for name, layout in found if layout in possible[name]))
 
     def _cotangent(self, parent: Scenario) -> Scenario:
         names = [arg.name for arg in self._operator.outputs]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from spec.contract import Case, Draw, Operator, Shape
+from spec.contract import Case, Draw, Operator, Shape, TensorArg
 
 #: Ways to lay out the same values in memory. The memory around the values holds NaN, so that a wrong address shows.
 LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded", "repeated")
@@ -28,6 +28,11 @@ CHANGING = frozenset({"expanded", "repeated", "ones", "scaled", "rows", "columns
 SCALE, LARGE_SCALE = 0.375, 768.0
 
 _COTANGENT_SEED = 1_000_003
+
+
+def layouts_of(arg: TensorArg) -> tuple[str, ...]:
+    """The layouts in which a call may pass this tensor: repeated offsets are no offsets."""
+    return tuple(layout for layout in LAYOUTS if not (arg.offsets and layout in CHANGING))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, combinations
 from math import prod
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
 from spec.contract import Case, Operator
 
 SEEDS = 3
@@ -54,17 +54,22 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 def of_layouts(operator: Operator) -> list[Scenario]:
     """Each input and each cotangent in each layout, one at a time; then all together."""
     case = representative(operator)
-    names = [arg.name for arg in operator.inputs]
     outputs = [arg.name for arg in operator.outputs]
     layouts = [layout for layout in LAYOUTS if layout != "contiguous"]
     kinds = [kind for kind in COTANGENTS if kind not in ("normal", "missing")]
-    found = [Scenario.of(case, layouts=((name, layout),)) for name in names for layout in layouts]
+    possible = {arg.name: layouts_of(arg) for arg in operator.inputs}
+    found = [
+        Scenario.of(case, layouts=((name, layout),))
+        for name, own in possible.items()
+        for layout in layouts
+        if layout in own
+    ]
     found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds]
     found += [Scenario.of(case, cotangents=tuple((name, "ones") for name in outputs))]
     for layout in layouts:
         # Some kernels take one path if everything is aligned and another if anything is not.
         kind = layout if layout in COTANGENTS else "ones"
-        everything = tuple((name, layout) for name in names)
+        everything = tuple((name, layout) for name, own in possible.items() if layout in own)
         found += [Scenario.of(case, layouts=everything, cotangents=tuple((name, kind) for name in outputs))]
     return found
 

@@ -109,7 +109,15 @@ def _sized(tensor: Tensor, shape: Shape) -> Tensor:
 
 
 def _is_free(operator: Operator, expression: str, name: str) -> bool:
-    uses = [other.name for other in operator.inputs for text in other.shape if re.search(rf"\b{expression}\b", text)]
+    """Whether nothing else ties a dimension: no symbol of its expression occurs in another one."""
+    words = re.findall(r"[A-Za-z_]\w*", expression) or [expression]
+    uses = [
+        other.name
+        for other in operator.inputs
+        for text in other.shape
+        for word in words
+        if re.search(rf"\b{re.escape(word)}\b", text)
+    ]
     return uses == [name]
 
 

@@ -54,7 +54,8 @@ def _sets(contract: Operator, strength: int) -> Iterator[tuple[Operator, frozens
 def _is_too_large(form: Operator, sizes: dict[str, int]) -> bool:
     every = {symbol: sizes.get(f"size of {symbol}", 1) for symbol in form.symbols()}
     elements = sum(prod(arg.shape_for(every)) for arg in (*form.inputs, *form.outputs))
-    return elements > VOLUME or prod(every.values()) > 2 * VOLUME + 1
+    saved = max((prod(arg.shape_for(every)) for arg in form.saved), default=0)
+    return elements > VOLUME or prod(every.values()) > 2 * VOLUME + 1 or saved > 8 * VOLUME + 7
 
 
 @pytest.mark.parametrize("contract", OPERATORS, ids=lambda contract: contract.name)

@@ -10,10 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from harness.discovery import operator
+from harness.judging.combinations import combinations_of
 from harness.judging.contract_check import admit
 from harness.judging.judge import judge
-from harness.judging.scenario import LAYOUTS, Scenario, lay_out, realise
+from harness.judging.scenario import LAYOUTS, Scenario, lay_out, layouts_of, realise
+from harness.judging.scenarios import of_layouts, representative
 from harness.judging.subject import Subject
+from harness.judging.wrong_calls import wrong_calls
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.running.candidate_process import Limits
@@ -134,7 +138,34 @@ def test_memory_around_an_index_is_an_index(layout: str) -> None:
     assert set(whole.tolist()) <= {1, 2, 3, 4, 5}
 
 
+def test_offsets_rise_from_the_first_to_the_last_and_no_layout_repeats_them() -> None:
+    varlen = operator("attention_varlen")
+    (offsets,) = (arg for arg in varlen.inputs if arg.offsets)
+    sizes = {"tokens": 20, "heads": 1, "width": 2, "sequences": 9}
+    families = ("normal", *(family.name for family in varlen.families))
+    for scenario in (Scenario(tuple(sizes.items()), values=name, seed=seed) for name in families for seed in range(4)):
+        values = realise(varlen, scenario, torch.float32).inputs[3]
+        assert (values.dtype, len(values), int(values[0]), int(values[-1])) == (torch.int32, 10, 0, 20)
+        assert bool((values.diff() >= 0).all()), scenario
+    assert layouts_of(offsets) == ("contiguous", "transposed", "strided", "padded", "offset")
+    asked = [*of_layouts(varlen), *(call.scenario for call in combinations_of(varlen).calls)]
+    laid = {dict(scenario.layouts).get("cu_seqlens", "contiguous") for scenario in asked}
+    assert {"strided", "padded"} <= laid <= set(layouts_of(offsets))
+
+
+def test_a_size_of_offsets_alone_is_free_and_others_are_not() -> None:
+    varlen = operator("attention_varlen")
+    sizes = representative(varlen).sizes
+    inputs = realise(varlen, Scenario(tuple(sizes.items())), torch.float32).inputs
+    wrong = wrong_calls(varlen, sizes, inputs)
+    assert {call.argument for call in wrong if " with size " in call.what} == {"query", "key", "value"}
+
+
 def test_what_a_contract_cannot_say() -> None:
+    with pytest.raises(ValueError, match="offsets should be integers of one dimension"):
+        TensorArg("starts", ("batch", "2"), differentiable=False, dtype=torch.int32, offsets=True)
+    with pytest.raises(ValueError, match="count was 1, but should be 2 or more"):
+        Draw(0).offsets(1, 0, 5)
     with pytest.raises(ValueError, match="labels was differentiable, but should not be"):
         TensorArg("labels", ("batch",), dtype=torch.int64)
     with pytest.raises(ValueError, match="high was 2, but should be above low, 2"):

@@ -14,19 +14,22 @@ from tests.zoo.gaming import table as attacks
 from tools.soak import table as soak
 from tools.soak.__main__ import places
 from tools.soak.state import State
-from tools.study import judges, method, tables
+from tools.study import derived, judges, method, tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / method.DOCUMENT).read_text()
 RECORD = json.loads((ROOT / "results/cpu/method.json").read_text())
 SOAK = State.read(ROOT / soak.RECORD)
+DERIVED = json.loads((ROOT / "results/cpu/derived.json").read_text())
 
 
 def test_tables_are_those_of_the_record() -> None:
     redraw = "python -m tools.study.method --draw results/cpu/method.json"
     assert tables.insert(RECORD, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
     markers = re.findall(r"^<!-- (?!end)(.*) -->$", DOCUMENT, flags=re.MULTILINE)
-    assert sorted(markers) == sorted([*tables.drawn(RECORD), *soak.drawn(SOAK), attacks.MARKER])
+    assert sorted(markers) == sorted(
+        [*tables.drawn(RECORD), *soak.drawn(SOAK), *derived.drawn(DERIVED), attacks.MARKER]
+    )
 
 
 def test_the_record_is_of_the_judges_and_operators_of_the_code() -> None:
@@ -42,6 +45,19 @@ def test_tables_of_the_soak_are_those_of_its_state() -> None:
 def test_the_soak_knows_every_form_and_dtype() -> None:
     asked = {(place.operator, place.form, place.dtype) for place in places([], [], "cpu")}
     assert asked == {(row["operator"], row["form"], row["dtype"]) for row in SOAK.places if row["device"] == "cpu"}
+
+
+def test_the_table_of_derived_contracts_is_that_of_its_record() -> None:
+    redraw = "python -m tools.study.derived --draw results/cpu/derived.json"
+    assert derived.insert(DERIVED, DOCUMENT) == DOCUMENT, f"out of date: {redraw}"
+
+
+@pytest.mark.parametrize("name", derived.OPERATORS)
+def test_derived_contracts_were_asked_of_the_whole_zoo_and_reject_no_control(name: str) -> None:
+    found = DERIVED["operators"][name]
+    measure = "python -m tools.study.derived -o results/cpu/derived.json measures what the record lacks"
+    assert {(kind, id) for kind in found for id in found[kind]} == {task[1:] for task in derived.tasks(name)}, measure
+    assert not any(control["alarms"] for control in found["controls"].values())
 
 
 def test_figures_are_there() -> None:

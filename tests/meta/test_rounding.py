@@ -28,6 +28,7 @@ from spec.envelope import Envelope, envelopes
 from spec.noise import Noise
 from spec.rounding import Rounding, UnlikeOneRun
 from tests.zoo import registry as zoo
+from tests.zoo.honest.group_norm import Groups
 
 SEQUENCE = operator("lltm_sequence")
 (ONE_SUM,) = (control for control in zoo.controls("lltm_sequence") if control.name == "OneSumOfAllTerms")
@@ -100,6 +101,26 @@ def test_what_is_computed_again_beside_each_element_errs_alike_where_those_are_e
         Noise(seed).add(found, torch.ones_like(equal), 0.0, 0, torch.ones_like(equal) > 0, beside=row.expand(2, 50))
         assert len(found.unique()) == different
         assert torch.equal(found[0], found[1]) == (seed == 0)
+
+
+def test_one_rounding_is_nothing_by_itself_and_all_that_it_may_be_in_each_run() -> None:
+    values = normal(3, 4)
+    assert not rounding.one_rounding(values).any()
+    found = runs.rounded_runs(lambda x: (rounding.one_rounding(x),), [values], torch.bfloat16, 0)
+    for (change,) in found:
+        torch.testing.assert_close(change.abs(), values.abs() * 2**-8, rtol=1e-2, atol=0)
+    assert all(0 < int((torch.stack([run[0][k] for run in found]) > 0).sum()) < 16 * 4 for k in range(3))
+
+
+def test_a_scale_error_of_five_millionths_is_seen_where_groups_have_many_elements() -> None:
+    class Larger(Groups):
+        def finish(self, output: Tensor, input: Tensor) -> Tensor:
+            return super().finish(output * (1 + 5e-6), input)
+
+    norm = operator("group_norm")
+    candidate = Subject(norm, "candidate", "cpu", torch.float32, norm.bound(Larger()))
+    with pytest.raises(Failure, match="output was"):
+        Tally(candidate).run(Scenario.of(norm.case("feature-map")))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -45,7 +45,8 @@ def test_it_names_the_argument_that_is_wrong(operator: Operator) -> None:
 def is_shared(operator: Operator, expression: str) -> bool:
     """Whether a size occurs in more than one place; a size that occurs once may have any value."""
     words = [word for arg in operator.inputs for text in arg.shape for word in re.findall(r"\w+", text)]
-    return words.count(expression) > 1 or not expression.isidentifier()
+    symbols = re.findall(r"[A-Za-z_]\w*", expression)
+    return not symbols or any(words.count(symbol) > 1 for symbol in symbols)
 
 
 def test_it_sees_one_wrong_size_anywhere(operator: Operator) -> None:

@@ -41,11 +41,7 @@ def everything_in_float64(
     return torch.group_norm(wide[0], num_groups, wide[1], wide[2], eps).to(input.dtype)
 
 
-@control(
-    gives_up={
-        "combinations": "in a group of one element two products of 316 times the input cancel, where the contract has 0"
-    }
-)
+@control
 def scale_and_shift(
     input: Tensor, num_groups: int, weight: Optional = None, bias: Optional = None, eps: float = 1e-5
 ) -> Tensor:

@@ -1,0 +1,130 @@
+"""The formulas that contracts of attention share: `spec.attention` has them in its docstring, with their precision."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from spec.contract import Draw
+from spec.formulas import either
+from spec.rounding import one_rounding, stored, wide
+from spec.rowwise import Change, Drawn
+
+_Named = dict[str, Tensor]
+#: Roundings of a score: of query and key times the root of the factor, and of their product.
+_ROUNDINGS = 3
+#: exp of it is finite in float32.
+_LARGEST = 80.0
+
+
+def allowed(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    """Where a query may look at a token: Boolean, (queries, tokens), or (batch, 1, queries, tokens) with a mask."""
+    if mask is None:
+        mask = query.new_ones((query.shape[2], key.shape[2]), dtype=torch.bool)
+    return mask.tril() if is_causal else mask.bool()
+
+
+def for_queries(tensor: Tensor, query: Tensor) -> Tensor:
+    """Keys or values, once for each query head."""
+    groups = query.shape[1] // max(tensor.shape[1], 1)
+    return tensor if groups == 1 else tensor.repeat_interleave(groups, 1)
+
+
+def intermediates(
+    query: Tensor, key: Tensor, mask: Tensor | None = None, is_causal: bool = False, **_: Tensor
+) -> _Named:
+    """scores and weights, of shape (batch, query heads, queries, tokens)."""
+    keys, may = for_queries(key, query).mT, allowed(query, key, mask, is_causal)
+    scale = 1 / math.sqrt(query.shape[3])
+    root = math.sqrt(scale)
+    scores = either(lambda: query @ keys * scale, lambda: (query * root) @ (keys * root))
+    rounding = one_rounding(scores.detach())
+    with wide(scores) as (s,):
+        seen = s.masked_fill(~may, -math.inf)
+        largest = seen.amax(-1, keepdim=True) if s.shape[3] else s.sum(-1, keepdim=True)
+        shift = largest.masked_fill(largest == -math.inf, 0.0)
+        exponentials = torch.exp(seen - shift)
+        total = exponentials.sum(-1, keepdim=True)
+        total = total.masked_fill(total == 0, 1.0)
+        weights = either(lambda: exponentials / total, lambda: torch.exp(seen - (shift + total.log())))
+        weights = weights + _beyond_first_order(weights.detach(), rounding)
+    return {"scores": scores, "weights": weights}
+
+
+def _beyond_first_order(weights: Tensor, rounding: Tensor) -> Tensor:
+    """0; under rounding, what errors of the scores change weights by beyond the first order: see `spec.attention`."""
+    size = rounding.abs()
+    error = (_ROUNDINGS * (size + (weights * size).sum(-1, keepdim=True))).clamp(max=_LARGEST)
+    odds = torch.expm1(error)
+    return rounding.sign() * weights * (1 - weights) * (odds - error) / (1 + weights * odds)
+
+
+def forward(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, is_causal: bool = False
+) -> tuple[Tensor]:
+    """(output,), of the shape of query."""
+    weights = stored(intermediates(query, key, mask, is_causal)["weights"], query.dtype)
+    return (weights @ for_queries(value, query),)
+
+
+def vjp(
+    cotangents: tuple[Tensor, ...],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    is_causal: bool = False,
+) -> Mapping[str, Tensor]:
+    """Gradients by name, by the formulas of the module's docstring; an empty tensor for the mask."""
+    (g,), dtype, scale = cotangents, query.dtype, 1 / math.sqrt(query.shape[3])
+    keys, values = for_queries(key, query), for_queries(value, query)
+    p = intermediates(query, key, mask, is_causal)["weights"]
+    weights = stored(p, dtype)
+    output, d_weights = weights @ values, g @ values.mT
+    with wide(d_weights, g, output, weights) as (d_p, wide_g, o, saved):
+        used = either(lambda: p, lambda: saved)
+        mean = either(lambda: (used * d_p).sum(-1, keepdim=True), lambda: (wide_g * o).sum(-1, keepdim=True))
+        d_scores = used * (d_p - mean)
+    d_scores = stored(d_scores, dtype)
+
+    def shared(gradient: Tensor) -> Tensor:
+        """The sum over the query heads of each key head."""
+        groups = query.shape[1] // max(key.shape[1], 1)
+        return gradient if groups == 1 else gradient.view(*key.shape[:2], groups, *key.shape[2:]).sum(2)
+
+    return {
+        "query": d_scores @ keys * scale,
+        "key": shared(d_scores.mT @ query * scale),
+        "value": shared(weights.mT @ g),
+        "mask": query.new_empty(0),
+    }
+
+
+def _sharp(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    drawn["query"] *= 10.0
+
+
+def _shifted(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
+    query, key = drawn["query"], drawn["key"]
+    key[..., :1] = 40.0
+    query[..., :1] = draw.choice((*query.shape[:3], 1), (8.0, -8.0)) * math.sqrt(key.shape[3])
+
+
+def _equal(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    drawn["key"][:] = drawn["key"][:, :, :1].clone()
+
+
+def _later(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
+    drawn["key"] *= torch.linspace(0.1, 3.0, drawn["key"].shape[2], dtype=torch.float64)[:, None]
+
+
+#: Value families of query (batch, query heads, queries, width) and key (batch, heads, tokens, width).
+VALUES: dict[str, tuple[str, Change]] = {
+    "sharp": ("one weight of nearly 1 for each query", _sharp),
+    "shifted": ("scores of some hundreds: exp overflows, or all of it underflows", _shifted),
+    "equal-keys": ("all keys equal: all weights equal, and the gradients cancel", _equal),
+    "later-larger": ("scores grow with the token: the largest one so far changes from tile to tile", _later),
+}
