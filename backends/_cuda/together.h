@@ -83,17 +83,8 @@ void launch_together(const char* name, void (*kernel)(Parameters...), int64_t bl
 #ifdef CUDA_EMULATED
   emulation::launch_together(kernel, grid, block, shared_bytes, stream, arguments...);
 #else
-  cudaLaunchAttribute together{};
-  together.id = cudaLaunchAttributeCooperative;
-  together.val.cooperative = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &together;
-  config.numAttrs = 1;
-  cudaLaunchKernelEx(&config, kernel, arguments...);
+  void* addresses[] = {&arguments...};
+  cudaLaunchCooperativeKernel(kernel, grid, block, addresses, shared_bytes, static_cast<cudaStream_t>(stream));
 #endif
   check_launch(name);
 }

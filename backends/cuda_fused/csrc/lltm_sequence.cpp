@@ -11,7 +11,9 @@
 
 namespace OPERATOR_NAMESPACE {
 
-static SequenceSizes sizes_of(const Tensor& cells) { return {cells.size(0), cells.size(1), cells.size(2)}; }
+static SequenceSizes sizes_of(const Tensor& cells, const Tensor& of_h) {
+  return {cells.size(0), cells.size(1), cells.size(2), of_h.stride(0)};
+}
 
 /// Memory for the messages of one launch, which no other launch uses.
 static Tensor messages_of(const SpreadPlan& plan, const Tensor& like) {
@@ -38,7 +40,7 @@ static void cell_vjp_of_step(const Tensor& gates, const Tensor& old_cell, const 
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
                         const Tensor& cells, const Tensor& c_T) {
   const auto dtype = h.scalar_type();
-  const SequenceSizes sizes = sizes_of(cells);
+  const SequenceSizes sizes = sizes_of(cells, of_h);
   if (fits_a_block(dtype, sizes.state_size)) {
     launch_sequence_forward(dtype, sizes, of_h.const_data_ptr(), h0.const_data_ptr(), c0.const_data_ptr(),
                             gates.mutable_data_ptr(), h.mutable_data_ptr(), cells.mutable_data_ptr(),
@@ -55,7 +57,7 @@ void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, 
 void lltm_steps_backward(const Tensor& of_h, const Tensor& gates, const Tensor& cells, const Tensor& grad_h,
                          const Tensor& grad_cell, const Tensor& d_gates, const Tensor& d_h0, const Tensor& d_c0) {
   const auto dtype = cells.scalar_type();
-  const SequenceSizes sizes = sizes_of(cells);
+  const SequenceSizes sizes = sizes_of(cells, of_h);
   if (fits_a_block(dtype, sizes.state_size)) {
     launch_sequence_backward(dtype, sizes, of_h.const_data_ptr(), gates.const_data_ptr(), cells.const_data_ptr(),
                              grad_h.const_data_ptr(), grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(),

@@ -1,231 +1,86 @@
-// All steps of a sequence in one kernel, for states whose weights do not fit a block: the state is spread over blocks
-// that run at once, and each keeps the weights of its part in registers (spread_state.h, spread_product.h).
+// All steps of a sequence in one kernel, for states whose weights do not fit a block: which kernel of spread_kernels.h,
+// with how many blocks, and its launch.
 //
-// A step has one wait, for the messages of the other blocks (messages.h). The warps of a block multiply and meet once;
-// then the warps that own a tile add up, compute its cells and send what the next step needs. In forward this is the
-// state, in backward d_gates.
+// Not on AMD GPUs: a message is 16 bytes that are written at once and read at once (messages.h), which HIP has no
+// access for. There no plan has teams, and the steps are made one by one.
 #include "lltm_sequence.h"
 
+#include "launch.h"
+
+#ifndef __HIPCC__
 #include <algorithm>
 
-#include "functions.h"
-#include "spread_product.h"
-#include "together.h"
+#include "spread_kernels.h"
+#endif
 
 namespace OPERATOR_NAMESPACE {
 
-/// The team of a block, and its first slice.
-struct PlaceInTeam {
-  int team, slice;
+#ifdef __HIPCC__
 
-  __device__ PlaceInTeam(const Spread& spread, int slices) {
-    const int blocks = spread.slices() / slices;
-    team = static_cast<int>(blockIdx.x) / blocks;
-    slice = static_cast<int>(blockIdx.x) % blocks * slices;
-  }
-};
+SpreadPlan plan_spread_forward(ScalarType, const SequenceSizes&) { return {}; }
+SpreadPlan plan_spread_backward(ScalarType, const SequenceSizes&) { return {}; }
 
-/// Both units of an owner, from rows of `stride` numbers; 0 where there is none.
-template <typename scalar_t>
-__device__ void load_units(const Owner& owner, const scalar_t* rows, int64_t stride, int64_t column,
-                           float (&units)[2]) {
-  for (int k = 0; k < 2; ++k) {
-    units[k] = owner.is_there[k] ? static_cast<float>(rows[owner.row * stride + column + owner.unit + k]) : 0.f;
-  }
+void launch_spread_forward(ScalarType, const SequenceSizes&, const SpreadPlan&, const void*, const void*, const void*,
+                           void*, void*, void*, void*, void*, void*) {
+  STD_TORCH_CHECK(false, "launch_spread_forward: AMD GPUs have no plan for it; call plan_spread_forward first");
 }
 
-/// Both units rounded to the dtype; 0 where there is none.
-template <typename scalar_t>
-__device__ Pair<scalar_t> rounded_units(const Owner& owner, const float (&units)[2]) {
-  Pair<scalar_t> pair;
-  for (int k = 0; k < 2; ++k) pair.unit[k] = static_cast<scalar_t>(owner.is_there[k] ? units[k] : 0.f);
-  return pair;
+void launch_spread_backward(ScalarType, const SequenceSizes&, const SpreadPlan&, const void*, const void*, const void*,
+                            const void*, const void*, void*, void*, void*, void*, void*) {
+  STD_TORCH_CHECK(false, "launch_spread_backward: AMD GPUs have no plan for it; call plan_spread_backward first");
 }
 
-template <typename scalar_t>
-__device__ void store_units(const Owner& owner, scalar_t* rows, int64_t stride, int64_t column,
-                            const Pair<scalar_t>& pair) {
-  for (int k = 0; k < 2; ++k) {
-    if (owner.is_there[k]) rows[owner.row * stride + column + owner.unit + k] = pair.unit[k];
-  }
-}
+#else
 
-template <typename scalar_t, int own, int slices, int ahead>
-__global__ void __launch_bounds__(kSpreadThreads)
-    spread_forward_kernel(Spread spread, const scalar_t* __restrict__ weights, const scalar_t* __restrict__ h0,
-                          const scalar_t* __restrict__ c0, scalar_t* __restrict__ gates, scalar_t* __restrict__ h,
-                          scalar_t* __restrict__ cells, scalar_t* __restrict__ c_T, void* __restrict__ messages) {
+// Kernels for one width of the state: a warp has at most `own` times kTileTerms terms. Registers limit how many
+// messages it receives `ahead`. Only half types have two slices a block, or the widest states.
+
+template <typename scalar, int own, int slices_of_block>
+struct ForwardKernel {
+  using scalar_t = scalar;
   using Mail = StateMail<scalar_t>;
-  using Product = SpreadProduct<scalar_t, Mail, own, slices, ahead>;
-  auto& shared = *reinterpret_cast<typename Product::Shared*>(shared_memory());
-  const PlaceInTeam place(spread, slices);
-  const Owner owner(spread, place.team, place.slice, slices);
-  const bool owns = owner.tile < spread.tiles();
-  const int64_t state_size = spread.state_size, of_step = spread.batch * state_size;
-  Product product;
-  product.load([&](int slice, int gate, int term, int column) -> scalar_t {
-    const int unit = (place.slice + slice) * kSlice + column;
-    const bool is_there = unit < spread.state_size && term < spread.state_size;
-    return is_there ? weights[(gate * state_size + unit) * state_size + term] : scalar_t(0.f);
-  });
-  float cell[2] = {};
-  if (owns) {
-    float state[2];
-    load_units(owner, h0, state_size, 0, state);
-    load_units(owner, c0, state_size, 0, cell);
-    const Mailbox<Mail> mailbox(messages, spread, owner.tile);
-    Mail::write(mailbox.of(1, owner.slice, owner.lane), owner.is_lower, {rounded_units<scalar_t>(owner, state)}, 1);
+  static constexpr int slices = slices_of_block, ahead = std::min(own, 4);
+  static constexpr bool exists = sizeof(scalar_t) == 2 || (slices == 1 && own <= 4);
+  static constexpr auto function() { return spread_forward_kernel<scalar_t, own, slices, ahead>; }
+  static constexpr size_t shared_bytes() {
+    return sizeof(typename SpreadProduct<scalar_t, Mail, own, slices, ahead>::Shared);
   }
-  int turn = 0;
-  for (int64_t step = 0; step < spread.steps; ++step) {
-    const uint32_t flag = static_cast<uint32_t>(step) + 1;
-    scalar_t* const gates_of_step = gates + step * kGates * of_step;
-    float from_input[kGates][2];
-    for (int gate = 0; gate < kGates && owns; ++gate) {
-      load_units(owner, gates_of_step, kGates * state_size, gate * state_size, from_input[gate]);
-    }
-    for (int tile = place.team; tile < spread.tiles(); tile += spread.teams, turn ^= 1) {
-      const Mailbox<Mail> mailbox(messages, spread, tile);
-      product.multiply(mailbox, flag, spread.terms(), shared, turn);
-      // Nobody writes to these sums before the barrier after the next one, which their readers reach when they are
-      // done.
-      __syncthreads();
-      if (owner.tile != tile) continue;
-      Pair<scalar_t> kept[kGates];
-      for (int gate = 0; gate < kGates; ++gate) {
-        float sums[2];
-        sums_over_warps(shared.sums[turn], owner.slice - place.slice, gate, sums);
-        for (int k = 0; k < 2; ++k) sums[k] += from_input[gate][k];
-        kept[gate] = rounded_units<scalar_t>(owner, sums);
-      }
-      float new_h[2], new_cell[2];
-      for (int k = 0; k < 2; ++k) {
-        // The cell is computed from the rounded values, which are those that backward reads.
-        const auto next =
-            cell_forward<float, functions_of<scalar_t>>(kept[0].unit[k], kept[1].unit[k], kept[2].unit[k], cell[k]);
-        new_h[k] = next.new_h;
-        new_cell[k] = next.new_cell;
-      }
-      const Pair<scalar_t> state = rounded_units<scalar_t>(owner, new_h);
-      if (step + 1 < spread.steps) {
-        Mail::write(mailbox.of(flag + 1, owner.slice, owner.lane), owner.is_lower, {state}, flag + 1);
-      }
-      store_units(owner, h + step * of_step, state_size, 0, state);
-      store_units(owner, cells + step * of_step, state_size, 0, rounded_units<scalar_t>(owner, cell));
-      for (int gate = 0; gate < kGates; ++gate) {
-        store_units(owner, gates_of_step, kGates * state_size, gate * state_size, kept[gate]);
-      }
-      // The next step starts from the rounded values, as a separate call would.
-      const Pair<scalar_t> next_cell = rounded_units<scalar_t>(owner, new_cell);
-      for (int k = 0; k < 2; ++k) cell[k] = next_cell.unit[k];
-    }
-  }
-  if (owns) store_units(owner, c_T, state_size, 0, rounded_units<scalar_t>(owner, cell));
-}
-
-template <typename scalar_t, int own, int slices, int ahead>
-__global__ void __launch_bounds__(kSpreadThreads)
-    spread_backward_kernel(Spread spread, const scalar_t* __restrict__ weights, const scalar_t* __restrict__ gates,
-                           const scalar_t* __restrict__ cells, const scalar_t* __restrict__ grad_h,
-                           const scalar_t* __restrict__ grad_cell, scalar_t* __restrict__ d_gates,
-                           scalar_t* __restrict__ d_h0, scalar_t* __restrict__ d_c0, void* __restrict__ messages) {
-  using Mail = GatesMail<scalar_t>;
-  using Product = SpreadProduct<scalar_t, Mail, own, slices, ahead>;
-  auto& shared = *reinterpret_cast<typename Product::Shared*>(shared_memory());
-  const PlaceInTeam place(spread, slices);
-  const Owner owner(spread, place.team, place.slice, slices);
-  const bool owns = owner.tile < spread.tiles();
-  const int64_t state_size = spread.state_size, of_step = spread.batch * state_size;
-  Product product;
-  product.load([&](int slice, int gate, int term, int column) -> scalar_t {
-    const int unit = (place.slice + slice) * kSlice + column;
-    const bool is_there = unit < spread.state_size && term < spread.state_size;
-    return is_there ? weights[(gate * state_size + term) * state_size + unit] : scalar_t(0.f);
-  });
-  float d_h[2] = {}, d_cell[2] = {};
-  if (owns) load_units(owner, grad_cell, state_size, 0, d_cell);
-  int turn = 0;
-  // The d_gates of step t are sent with the flag steps - t, and become d_h in the turn of step t - 1. The last turn is
-  // for h0.
-  for (int64_t step = spread.steps - 1; step >= -1; --step) {
-    const uint32_t flag = static_cast<uint32_t>(spread.steps - step);
-    const bool is_first = flag == 1, is_last = step < 0;
-    float z[kGates][2], cell[2], given[2];
-    if (owns && !is_last) {
-      for (int gate = 0; gate < kGates; ++gate) {
-        load_units(owner, gates + step * kGates * of_step, kGates * state_size, gate * state_size, z[gate]);
-      }
-      load_units(owner, cells + step * of_step, state_size, 0, cell);
-      load_units(owner, grad_h + step * of_step, state_size, 0, given);
-    }
-    for (int tile = place.team; tile < spread.tiles(); tile += spread.teams, turn ^= 1) {
-      const Mailbox<Mail> mailbox(messages, spread, tile);
-      if (!is_first) {
-        product.multiply(mailbox, flag - 1, spread.terms(), shared, turn);
-        __syncthreads();
-      }
-      if (owner.tile != tile) continue;
-      for (int gate = 0; gate < kGates && !is_first; ++gate) {
-        float sums[2];
-        sums_over_warps(shared.sums[turn], owner.slice - place.slice, gate, sums);
-        for (int k = 0; k < 2; ++k) d_h[k] = gate > 0 ? d_h[k] + sums[k] : sums[k];
-      }
-      if (is_last) continue;
-      float of_gate[kGates][2];
-      for (int k = 0; k < 2; ++k) {
-        const auto gradient =
-            cell_vjp<float, functions_of<scalar_t>>(d_h[k] + given[k], d_cell[k], z[0][k], z[1][k], z[2][k], cell[k]);
-        of_gate[0][k] = gradient.d_in_gate;
-        of_gate[1][k] = gradient.d_out_gate;
-        of_gate[2][k] = gradient.d_candidate_gate;
-        d_cell[k] = gradient.d_old_cell;
-      }
-      Pair<scalar_t> stored[kGates];
-      for (int gate = 0; gate < kGates; ++gate) stored[gate] = rounded_units<scalar_t>(owner, of_gate[gate]);
-      Mail::write(mailbox.of(flag, owner.slice, owner.lane), owner.is_lower, stored, flag);
-      for (int gate = 0; gate < kGates; ++gate) {
-        store_units(owner, d_gates + step * kGates * of_step, kGates * state_size, gate * state_size, stored[gate]);
-      }
-    }
-  }
-  if (owns) {
-    store_units(owner, d_h0, state_size, 0, rounded_units<scalar_t>(owner, d_h));
-    store_units(owner, d_c0, state_size, 0, rounded_units<scalar_t>(owner, d_cell));
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Launches
-
-/// The kernels for one width of the state. `own` limits the state: each warp has so many times kTileTerms terms.
-template <typename scalar_t, int own, int slices_of_block>
-struct Instance {
-  using scalar = scalar_t;
-  static constexpr int slices = slices_of_block;
-  static constexpr int64_t widest = int64_t{own} * kTileTerms * kSpreadWarps;
-
-  // Registers limit how many messages of half types are received at once.
-  static constexpr auto forward = spread_forward_kernel<scalar_t, own, slices, std::min(own, 4)>;
-  static constexpr auto backward = spread_backward_kernel<scalar_t, own, slices, std::min(own, 2)>;
-
-  template <typename Mail>
-  using Shared = typename SpreadProduct<scalar_t, Mail, own, slices, 1>::Shared;
-  static constexpr size_t forward_bytes = sizeof(Shared<StateMail<scalar_t>>);
-  static constexpr size_t backward_bytes = sizeof(Shared<GatesMail<scalar_t>>);
 };
 
-/// Calls `body.operator()<Instance>()` for the narrowest instance that holds the state, if there is one.
-template <typename Body>
-void for_instance(ScalarType dtype, int64_t state_size, Body body) {
+/// The widest states always have two slices a block: d_gates are three times the state, and the time of all blocks to
+/// read them is what counts (an H200, 1024 units, 16 rows, 32 steps: 187 us, with one slice 212).
+template <typename scalar, int own, int slices_of_block>
+struct BackwardKernel {
+  using scalar_t = scalar;
+  using Mail = GatesMail<scalar_t>;
+  static constexpr int slices = slices_of_block, ahead = std::min(own, 2);
+  static constexpr bool exists = sizeof(scalar_t) == 2 ? slices == 2 || own <= 4 : slices == 1 && own <= 4;
+  static constexpr auto function() { return spread_backward_kernel<scalar_t, own, slices, ahead>; }
+  static constexpr size_t shared_bytes() {
+    return sizeof(typename SpreadProduct<scalar_t, Mail, own, slices, ahead>::Shared);
+  }
+};
+
+/// Calls `body.operator()<Kernel<...>>()` for the kernels of the least width that holds the state, the one with fewer
+/// slices first, until it returns true. Calls none for other dtypes and wider states.
+template <template <typename, int, int> typename Kernel, typename Body>
+void for_kernels(ScalarType dtype, int64_t state_size, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     if constexpr (sizeof(scalar_t) <= sizeof(float)) {
-      if (state_size <= Instance<scalar_t, 2, 1>::widest) {
-        body.template operator()<Instance<scalar_t, 2, 1>>();
-      } else if (state_size <= Instance<scalar_t, 4, 1>::widest) {
-        body.template operator()<Instance<scalar_t, 4, 1>>();
-      } else if constexpr (sizeof(scalar_t) == 2) {
-        if (state_size <= Instance<scalar_t, 8, 2>::widest) body.template operator()<Instance<scalar_t, 8, 2>>();
-      }
+      const auto try_slices = [&]<int own, int slices>() {
+        if constexpr (Kernel<scalar_t, own, slices>::exists) {
+          return body.template operator()<Kernel<scalar_t, own, slices>>();
+        } else {
+          return false;
+        }
+      };
+      const auto try_width = [&]<int own>() {
+        if (state_size > own * kTileTerms * kSpreadWarps) return false;
+        if (!try_slices.template operator()<own, 1>()) try_slices.template operator()<own, 2>();
+        return true;
+      };
+      if (!try_width.template operator()<2>() && !try_width.template operator()<4>())
+        try_width.template operator()<8>();
     }
   });
 }
@@ -235,71 +90,83 @@ void for_instance(ScalarType dtype, int64_t state_size, Body body) {
 constexpr int64_t kMostSpreadBatch = 1 << 20, kMostSpreadSteps = 1 << 30;
 
 static Spread spread_of(const SequenceSizes& sizes, int64_t teams) {
-  return {sizes.steps, static_cast<int>(sizes.batch), static_cast<int>(sizes.state_size), static_cast<int>(teams)};
+  return {sizes.steps, sizes.weight_stride, static_cast<int>(sizes.batch), static_cast<int>(sizes.state_size),
+          static_cast<int>(teams)};
 }
 
 /// As many teams as the device holds, at most one for each tile; none if they are too few.
-template <typename Instance, typename Mail>
-SpreadPlan plan_for(const SequenceSizes& sizes, int64_t resident) {
-  if (sizeof(typename Instance::scalar) == 2 && !has_tensor_cores()) return {};
+template <typename Kernel>
+SpreadPlan plan_for(const SequenceSizes& sizes) {
+  if (sizeof(typename Kernel::scalar_t) == 2 && !has_tensor_cores()) return {};
+  const int64_t resident =
+      remembered_for_device([] { return resident_blocks(Kernel::function(), kSpreadThreads, Kernel::shared_bytes()); });
   const Spread spread = spread_of(sizes, 1);
-  const int64_t teams = std::min<int64_t>(resident / (spread.slices() / Instance::slices), spread.tiles());
-  if (spread.tiles() > teams * kMostTiles<Instance::slices>) return {};
-  return {teams, Mailbox<Mail>::bytes(spread)};
+  const int64_t teams = std::min<int64_t>(resident / (spread.slices() / Kernel::slices), spread.tiles());
+  if (spread.tiles() > teams * kMostTiles<Kernel::slices>) return {};
+  return {teams, Kernel::slices, Mailbox<typename Kernel::Mail>::bytes(spread)};
 }
 
-static bool is_in_range(const SequenceSizes& sizes) {
-  return sizes.batch <= kMostSpreadBatch && sizes.steps <= kMostSpreadSteps;
+/// One slice a block if each tile then has a team of its own, otherwise two: a team that has two tiles takes almost
+/// twice as long (an H200, 512 units, 64 rows, 32 steps: 280 us with one slice and two tiles a team, 236 with two and
+/// one).
+template <template <typename, int, int> typename Kernel>
+SpreadPlan plan_spread(ScalarType dtype, const SequenceSizes& sizes) {
+  SpreadPlan plan{};
+  if (sizes.batch > kMostSpreadBatch || sizes.steps > kMostSpreadSteps) return plan;
+  for_kernels<Kernel>(dtype, sizes.state_size, [&]<typename Candidate>() {
+    const SpreadPlan candidate = plan_for<Candidate>(sizes);
+    if (candidate.teams > plan.teams) plan = candidate;
+    return plan.teams == spread_of(sizes, 1).tiles();
+  });
+  return plan;
+}
+
+/// Launches the kernel of the plan.
+template <template <typename, int, int> typename Kernel, typename Launch>
+void launch_spread(const char* name, ScalarType dtype, const SequenceSizes& sizes, const SpreadPlan& plan, void* stream,
+                   Launch launch) {
+  const Spread spread = spread_of(sizes, plan.teams);
+  for_kernels<Kernel>(dtype, sizes.state_size, [&]<typename Chosen>() {
+    if (Chosen::slices != plan.slices) return false;
+    launch.template operator()<typename Chosen::scalar_t>([&](auto... pointers) {
+      launch_together(name, Chosen::function(), plan.teams * (spread.slices() / Chosen::slices), kSpreadThreads,
+                      Chosen::shared_bytes(), stream, spread, pointers...);
+    });
+    return true;
+  });
 }
 
 SpreadPlan plan_spread_forward(ScalarType dtype, const SequenceSizes& sizes) {
-  SpreadPlan plan{};
-  if (!is_in_range(sizes)) return plan;
-  for_instance(dtype, sizes.state_size, [&]<typename Instance>() {
-    const int64_t resident = remembered_for_device(
-        [] { return resident_blocks(Instance::forward, kSpreadThreads, Instance::forward_bytes); });
-    plan = plan_for<Instance, StateMail<typename Instance::scalar>>(sizes, resident);
-  });
-  return plan;
+  return plan_spread<ForwardKernel>(dtype, sizes);
 }
 
 SpreadPlan plan_spread_backward(ScalarType dtype, const SequenceSizes& sizes) {
-  SpreadPlan plan{};
-  if (!is_in_range(sizes)) return plan;
-  for_instance(dtype, sizes.state_size, [&]<typename Instance>() {
-    const int64_t resident = remembered_for_device(
-        [] { return resident_blocks(Instance::backward, kSpreadThreads, Instance::backward_bytes); });
-    plan = plan_for<Instance, GatesMail<typename Instance::scalar>>(sizes, resident);
-  });
-  return plan;
+  return plan_spread<BackwardKernel>(dtype, sizes);
 }
 
 void launch_spread_forward(ScalarType dtype, const SequenceSizes& sizes, const SpreadPlan& plan, const void* weights,
                            const void* h0, const void* c0, void* gates, void* h, void* cells, void* c_T, void* messages,
                            void* stream) {
-  const Spread spread = spread_of(sizes, plan.teams);
-  for_instance(dtype, sizes.state_size, [&]<typename Instance>() {
-    using scalar_t = typename Instance::scalar;
-    launch_together("spread_forward_kernel", Instance::forward, plan.teams * (spread.slices() / Instance::slices),
-                    kSpreadThreads, Instance::forward_bytes, stream, spread, static_cast<const scalar_t*>(weights),
-                    static_cast<const scalar_t*>(h0), static_cast<const scalar_t*>(c0), static_cast<scalar_t*>(gates),
-                    static_cast<scalar_t*>(h), static_cast<scalar_t*>(cells), static_cast<scalar_t*>(c_T), messages);
-  });
+  launch_spread<ForwardKernel>(
+      "spread_forward_kernel", dtype, sizes, plan, stream, [&]<typename scalar_t>(auto launch) {
+        launch(static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(h0),
+               static_cast<const scalar_t*>(c0), static_cast<scalar_t*>(gates), static_cast<scalar_t*>(h),
+               static_cast<scalar_t*>(cells), static_cast<scalar_t*>(c_T), messages);
+      });
 }
 
 void launch_spread_backward(ScalarType dtype, const SequenceSizes& sizes, const SpreadPlan& plan, const void* weights,
                             const void* gates, const void* cells, const void* grad_h, const void* grad_cell,
                             void* d_gates, void* d_h0, void* d_c0, void* messages, void* stream) {
-  const Spread spread = spread_of(sizes, plan.teams);
-  for_instance(dtype, sizes.state_size, [&]<typename Instance>() {
-    using scalar_t = typename Instance::scalar;
-    launch_together("spread_backward_kernel", Instance::backward, plan.teams * (spread.slices() / Instance::slices),
-                    kSpreadThreads, Instance::backward_bytes, stream, spread, static_cast<const scalar_t*>(weights),
-                    static_cast<const scalar_t*>(gates), static_cast<const scalar_t*>(cells),
-                    static_cast<const scalar_t*>(grad_h), static_cast<const scalar_t*>(grad_cell),
-                    static_cast<scalar_t*>(d_gates), static_cast<scalar_t*>(d_h0), static_cast<scalar_t*>(d_c0),
-                    messages);
-  });
+  launch_spread<BackwardKernel>("spread_backward_kernel", dtype, sizes, plan, stream,
+                                [&]<typename scalar_t>(auto launch) {
+                                  launch(static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(gates),
+                                         static_cast<const scalar_t*>(cells), static_cast<const scalar_t*>(grad_h),
+                                         static_cast<const scalar_t*>(grad_cell), static_cast<scalar_t*>(d_gates),
+                                         static_cast<scalar_t*>(d_h0), static_cast<scalar_t*>(d_c0), messages);
+                                });
 }
+
+#endif
 
 }  // namespace OPERATOR_NAMESPACE

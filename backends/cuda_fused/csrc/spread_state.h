@@ -27,7 +27,7 @@ constexpr int kOwners = kTileRows * kSlice / 2;
 
 /// Sizes and shares; what fits a grid has a batch and a state that fit an int.
 struct Spread {
-  int64_t steps;
+  int64_t steps, weight_stride;
   int batch, state_size, teams;
 
   __host__ __device__ int terms() const { return (state_size + kTileTerms - 1) / kTileTerms; }
