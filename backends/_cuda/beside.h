@@ -33,7 +33,8 @@ inline std::vector<std::unique_ptr<BlockBesideOthers>>& blocks_beside_each_other
   return blocks;
 }
 
-/// Lets each block go on in turn until all have ended, one failed, or none gets further.
+/// Lets each block go on in turn as far as it gets, until all have ended, one failed, or none gets further. So a block
+/// is ahead of another by as much as their messages allow, and what it overwrites too early is not there any more.
 inline void take_turns(unsigned count) {
   const auto& blocks = blocks_beside_each_other();
   const auto fails = [](Fibres& fibres) {
@@ -50,7 +51,7 @@ inline void take_turns(unsigned count) {
       blockIdx = dim3(number, 0, 0);
       fibres_of_one_of_many() = &fibres;
       if (none_gets_further) fibres.fail_waiting();
-      progressed = fibres.advance() || progressed;
+      while (fibres.is_alive() && fibres.advance()) progressed = true;
       is_alive = fibres.is_alive() || is_alive;
       if (fails(fibres)) return;
     }

@@ -55,14 +55,16 @@ class Fibres {
   bool is_alive() const { return alive_ > 0 && failure_.empty(); }
 
   /// Lets each thread that can continue do so, in their order. Returns whether any got further: one that still waits
-  /// for another block did not.
+  /// for another block did not, and its warp has looked at least once, from the beginning to the end.
   bool advance() {
     progressed_ = false;
-    for (unsigned thread = 0; thread < count_ && failure_.empty(); ++thread) {
-      Fibre& fibre = *fibres_[thread];
-      if (fibre.ended || fibre.waits()) continue;
-      if (!fibre.looks_again) progressed_ = true;
-      resume(thread);
+    for (int pass = 0; pass < kPassesOfALook && !progressed_; ++pass) {
+      for (unsigned thread = 0; thread < count_ && failure_.empty(); ++thread) {
+        Fibre& fibre = *fibres_[thread];
+        if (fibre.ended || fibre.waits()) continue;
+        if (!fibre.looks_again) progressed_ = true;
+        resume(thread);
+      }
     }
     return progressed_;
   }
@@ -76,7 +78,8 @@ class Fibres {
     return alive_ == 0 && failure_.empty();
   }
 
-  /// Returns once `arrived()`. Meanwhile the other threads of the block continue, and other blocks that run beside it.
+  /// Returns once `arrived()`, in which the lanes of a warp may meet once. Meanwhile the other threads of the block
+  /// continue, and other blocks that run beside it.
   template <typename Arrived>
   void wait_until(Arrived arrived) {
     while (!arrived()) {
@@ -155,6 +158,9 @@ class Fibres {
 
  private:
   static constexpr size_t kStackBytes = 256 * 1024, kSlotBytes = 8;
+  /// In the first pass lanes may end an old look, whose meeting others began; then they look, meet, and end the new
+  /// one.
+  static constexpr int kPassesOfALook = 4;
 
   struct Fibre {
     std::unique_ptr<char[]> stack{new char[kStackBytes]};  // not touched, so not yet memory
@@ -230,8 +236,9 @@ class Fibres {
 
   /// Two threads that wait for each other in vain, in words.
   std::string who_waits(unsigned count) const {
-    for (unsigned thread = 0; thread < count; ++thread) {
+    for (unsigned thread = 0; thread < count; ++thread)
       if (fibres_[thread]->looks_again) return "thread " + std::to_string(thread) + " waits for another block forever";
+    for (unsigned thread = 0; thread < count; ++thread) {
       const unsigned missing = missing_for(thread, count);
       if (missing < count)
         return "thread " + std::to_string(thread) + " " + doing(thread) + " forever: thread " +
