@@ -295,6 +295,12 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session
+def scoreboard(session: nox.Session) -> None:
+    """Draw docs/scoreboard from all records in results/: operator x implementation x level, errors and speed."""
+    run(session, "python", "-m", "tools.scoreboard", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Build the site of docs/ into site/, without a network; a dead link fails. `-- serve` shows it while you write."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}  # hides an advertisement that mkdocs-material prints at every build

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -59,11 +60,20 @@ def main(arguments: Sequence[str]) -> int:
     if not asked:
         print("error: no entry is selected, but at least one should be: leave --device away", file=sys.stderr)
         return 2
+    if not (options.list or options.entry or options.device or torch.cuda.is_available()):
+        asked, count = _without_gpu(asked), len(asked)
+        if len(asked) < count:
+            console.print(f"{count - len(asked)} entries on cuda are left out: torch finds no GPU here")
     if options.list:
         for entry in asked:
             console.print(f"{entry.name}: {entry.package} {entry.broken}, {entry.defect}", highlight=False)
         return 0
     return _judged(asked, options.output, kept, console)
+
+
+def _without_gpu(asked: Sequence[entries.Entry]) -> tuple[entries.Entry, ...]:
+    """The entries that can be judged without a GPU; all, if none can: their rows say why they were not."""
+    return tuple(entry for entry in asked if entry.device != "cuda") or tuple(asked)
 
 
 def _judged(asked: Sequence[entries.Entry], output: Path, kept: Sequence[dict[str, Any]], console: Console) -> int:

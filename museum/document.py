@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,9 @@ def _run(record: dict[str, Any]) -> str:
     caught = [row for row in rows if row["expected"] == CAUGHT]
     repaired = [row for row in rows if row["fixed"]["version"]]
     passed = sum(row["fixed"]["outcome"] == PASSES for row in repaired)
-    machines = {(made["torch"], made["python"], made["cpu"]) for made in (row["environment"] for row in rows) if made}
-    said = "; ".join(f"torch {torch}, Python {python}, {cpu}" for torch, python, cpu in sorted(machines))
+    made = (row["environment"] for row in rows)
+    machines = {(one["torch"], one["python"], one["gpu"] or one["cpu"]) for one in made if one}
+    said = "; ".join(f"torch {torch}, Python {python}, {machine}" for torch, python, machine in sorted(machines))
     return (
         f"{len(rows)} defects of {len({row['package'] for row in rows})} packages were judged. "
         f"{sum(row['holds'] for row in caught)} of {len(caught)} that should be caught were caught for the expected "
@@ -102,10 +104,10 @@ def _waiting(waiting: Sequence[entries.Entry]) -> str:
 
 
 def _shortened(text: str) -> str:
-    """The sentence without the call and the measure, safe in a cell of a table."""
-    return text.partition(" (rms error")[0].partition(" [")[0].replace("|", "\\|")
+    """The sentence without the call and the measure."""
+    return re.split(r" \(\w+ error | \[", text)[0]
 
 
 def _table(head: list[str], *rows: list[str]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

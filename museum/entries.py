@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ class Entry:
     `operator` is the name of a contract of ours; `reference` and `example` are `FILE.py:FUNCTION` below museum/. One
     of both is given. `candidate` is `FILE.py:FUNCTION` below museum/adapters. `judged_by` are the properties that are
     judged, each with a regular expression that the first line of its reason matches where it finds this defect. With
-    `expected` missed, the defect is known not to be found, and `why` says why.
+    `expected` missed, the defect is known not to be found, and `why` says why. `needs` are installed beside both
+    releases, `beside[version]` beside that one.
     """
 
     name: str
@@ -47,11 +48,16 @@ class Entry:
     reference: str = ""
     example: str = ""
     needs: tuple[str, ...] = ()
+    beside: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def versions(self) -> tuple[str, ...]:
         """The releases to judge: the one with the defect, and the one without it if there is one."""
         return (self.broken, self.fixed) if self.fixed else (self.broken,)
+
+    def requirements(self, version: str) -> tuple[str, ...]:
+        """What is installed to judge that release, the release first."""
+        return (f"{self.package}=={version}", *self.needs, *self.beside.get(version, ()))
 
 
 def read(folder: Path = FOLDER) -> tuple[Entry, ...]:
@@ -89,12 +95,20 @@ def _of_file(file: Path) -> list[Entry]:
     if wrong:
         raise UsageError(f"{file}: {'; '.join(wrong[:3])}")
     shared = {key: value for key, value in record.items() if key != "entry"}
-    return [_entry(file, {**shared, **row}) for row in record["entry"]]
+    found = [_entry(file, {**shared, **row}) for row in record["entry"]]
+    judged = {version for entry in found for version in entry.versions}
+    unknown = [version for version in record.get("beside", {}) if version not in judged]
+    if unknown:
+        raise UsageError(
+            f"{file}: beside has the version {unknown[0]!r}, which no entry has: {', '.join(sorted(judged))}"
+        )
+    return found
 
 
 def _entry(file: Path, row: dict[str, Any]) -> Entry:
-    given = {**row, "needs": tuple(row.get("needs", ()))}
-    entry = Entry(**{"fixed": "", **{field.name: given[field.name] for field in fields(Entry) if field.name in given}})
+    beside = {version: tuple(others) for version, others in row.get("beside", {}).items()}
+    given = {**row, "needs": tuple(row.get("needs", ())), "beside": beside}
+    entry = Entry(**{"fixed": "", **{part.name: given[part.name] for part in fields(Entry) if part.name in given}})
     where = f"{file}: the entry {entry.name!r}"
     if bool(entry.operator) == bool(entry.reference):
         raise UsageError(f"{where} has operator {entry.operator!r} and reference {entry.reference!r}: give one of both")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,15 @@ def pip(requirements: Sequence[str], target: Path) -> None:
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()] or ["pip said nothing"]
         raise Unavailable(f"pip could not install {' '.join(requirements)}: {said[-1].strip()}")
+
+
+def present(requirement: str) -> bool:
+    """Whether this environment has that release already: torch 2.13.0 is `torch==2.13.0+cpu` in many."""
+    name, _, version = requirement.partition("==")
+    try:
+        return importlib.metadata.version(name).partition("+")[0] == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def folder_of(requirement: str, cache: Path = CACHE, install: Installer = pip) -> Path:

@@ -11,7 +11,7 @@ from harness.errors import NoEvidence, Unavailable
 from harness.report.report import Report
 from museum import judging, verdicts
 from museum.entries import Entry
-from museum.installing import folder_of
+from museum.installing import folder_of, present
 from museum.verdicts import Finding
 
 #: Where the reports of the single releases are written.
@@ -75,13 +75,14 @@ def visit(entry: Entry, judge: Judge = judging.judged, find: Finder = folder_of,
             found[part] = Finding(verdicts.NOT_ASKED)
             continue
         try:
-            folders = [find(requirement) for requirement in (f"{entry.package}=={version}", *entry.needs)]
+            folders = [find(asked) for asked in entry.requirements(version) if not present(asked)]
             report = judge(entry, folders, reports / f"{entry.name}-{part}.json")
         except Unavailable as error:
             found[part] = Finding(verdicts.NOT_INSTALLED, str(error))
         except NoEvidence as error:
             found[part] = Finding(verdicts.NOT_JUDGED, str(error))
         else:
-            environment = {name: report.environment.get(name) for name in FACTS}
+            # Where torch itself is the package, the release with the defect is that of the environment.
+            environment = environment or {name: report.environment.get(name) for name in FACTS}
             found[part] = verdict(entry, report.cells)
     return Visit(entry, found["broken"], found["fixed"], environment)

@@ -42,7 +42,7 @@ using cudaStream_t = void*;
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9, cudaErrorLaunchFailure = 719 };
 
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 
 namespace emulation {
 
@@ -119,9 +119,9 @@ inline cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-/// As many multiprocessors as a large GPU has, so that kernels get the grids that they get there.
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = 128;
+/// Multiprocessors and shared memory (227 KiB) of a large GPU, so that kernels get the grids that they get there.
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrMultiProcessorCount ? 128 : 227 * 1024;
   return cudaSuccess;
 }
 

@@ -10,7 +10,13 @@ CSRC = Path(__file__).parent / "csrc"
 IMPLEMENTATION = CompiledOperator(
     operator="layer_norm",
     namespace="cuda_fused",
-    sources=(CSRC / "rows.cu", CSRC / "rows_backward.cu", CSRC / "long_rows.cu", CSRC / "layer_norm.cpp"),
+    sources=(
+        CSRC / "rows.cu",
+        CSRC / "rows_backward.cu",
+        CSRC / "few_rows_backward.cu",
+        CSRC / "long_rows.cu",
+        CSRC / "layer_norm.cpp",
+    ),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.layer_norm,
 )

@@ -1,7 +1,6 @@
 """What an H200 with torch 2.11 showed of PyTorch's operators on CUDA.
 
-`results/nvidia-h200/nine-operators.json` has the cells. Their causes are those that the messages name: no script has
-been run for them yet.
+`results/nvidia-h200/nine-operators.json` has the cells, and docs/findings.md, "On a GPU", a script for each cause.
 """
 
 from __future__ import annotations

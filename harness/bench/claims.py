@@ -151,7 +151,8 @@ _OTHER_OPERATORS = (
     # 85% of the bandwidth of a copy.
     Claim("cuda-fused", FORWARD, 0.85, "large", against=FLOOR, operator="layer_norm", dtype="bfloat16", **_GRAPH),
     *(
-        Claim(backend, phase, 1.0, case, against="torch-native", operator=operator, dtype=dtype, **_GRAPH)
+        Claim(backend, phase, 1.0, case, against=against, operator=operator, dtype=dtype, **_GRAPH)
+        for against in ("torch-native", "torch-compile")
         for operator, backend, cases in (
             ("layer_norm", "cuda-fused", ("tokens", "middle", "large")),
             ("mlp", "cuda-raw-pointer", ("digits", "middle", "large")),

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.rendering import charts, facts, speed
+from harness.rendering import charts, facts, speed, templates
 from harness.rendering.canvas import Charts
-from harness.rendering.marks import brief
 from harness.rendering.payload import ordered, packed
 from harness.rendering.record import verdict_record
 from harness.report import figures
@@ -58,10 +54,10 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
     """The report as a page; with a bench record (see `harness.bench.record.read`) also the cost of the backends."""
     cells = ordered(report)
     verdict = verdict_record(report)
-    script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
+    script = "\n".join(templates.part(f"{name}.js") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     return (
-        _environment()
+        templates.environment()
         .get_template("report.html.j2")
         .render(
             accuracy=_figures(charts.accuracy(report)),
@@ -83,7 +79,7 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
             script=Markup(script),
             several=len(verdict["implementations"]) > FEW,
             speed=_speed(report, bench) if bench else None,
-            style=Markup("\n".join(_part(f"{name}.css") for name in _STYLES)),
+            style=Markup("\n".join(templates.part(f"{name}.css") for name in _STYLES)),
             time=report.environment.get("time"),
             ulps=_figures(charts.ulps(report)),
             support=_support(report),
@@ -158,21 +154,3 @@ def _word(value: Any) -> str:
         case dict():
             return ", ".join(f"{name} {_word(part)}" for name, part in value.items())
     return str(value)
-
-
-def _part(name: str) -> str:
-    return (files(__package__) / "page" / name).read_text(encoding="utf-8").strip()
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader(__package__, "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["brief"] = brief
-    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False, "allow_nan": False}
-    return made

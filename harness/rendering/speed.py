@@ -30,9 +30,7 @@ from harness.rendering.canvas import (
     svg,
     within,
 )
-
-REFERENCE = "python-autograd"
-PHASES = ("forward", "backward", "forward+backward")
+from harness.rendering.speedups import PHASES, REFERENCE
 
 Row = dict[str, Any]
 Where = tuple[str, str, str, str, int | None]

@@ -12,5 +12,8 @@ def sorted_sparsemax(x: Tensor) -> Tensor:
 
 
 def bisected_sparsemax(x: Tensor) -> Tensor:
-    """By bisection, which needs no sorting."""
-    return entmax.sparsemax_bisect(x, dim=-1, n_iter=60)
+    """By bisection, without the division by the sum that is the default: it hides a wrong threshold.
+
+    `sparsemax_bisect` divides even where it is asked not to.
+    """
+    return entmax.entmax_bisect(x, alpha=2, dim=-1, n_iter=60, ensure_sum_one=False)

@@ -22,3 +22,10 @@ def focal_root(logits: Tensor, labels: Tensor) -> Tensor:
         logits[:, None], labels.to(logits.dtype), alpha=0.25, gamma=0.5, reduction="none"
     )
     return made.reshape(logits.shape)
+
+
+def focal_with_weight(logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    """With alpha 0.25, gamma 2 and a weight of each class, which is broadcast over the pixels."""
+    return losses.binary_focal_loss_with_logits(
+        logits, labels, alpha=0.25, gamma=2.0, reduction="none", pos_weight=weight[:, None]
+    )

@@ -100,6 +100,11 @@ def test_blocks_of_fibres(flags: str, tmp_path: Path) -> None:
     assert _ran(_built("blocks_of_fibres.cpp", FLAGS[flags], tmp_path)) == ["done"]
 
 
+@pytest.mark.parametrize("flags", FLAGS)
+def test_a_copy_is_there_once_its_thread_has_waited_for_it(flags: str, tmp_path: Path) -> None:
+    assert _ran(_built("copies_of_fibres.cpp", FLAGS[flags], tmp_path)) == ["done"]
+
+
 @pytest.fixture(scope="module", params=FLAGS)
 def warps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built("warps_of_fibres.cpp", FLAGS[request.param], tmp_path_factory.mktemp("warps"))

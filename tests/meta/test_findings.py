@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from tests.meta.conftest import ROOT
+from tools.findings_page import filled
 
 PAGE = (ROOT / "docs" / "findings.md").read_text()
 SCRIPTS = sorted((ROOT / "docs" / "findings").glob("*.py"))
@@ -57,3 +58,23 @@ def test_it_prints_what_the_page_says(script: Path) -> None:
 
 def _words(text: str) -> str:
     return re.sub(r"\d+(\.\d+)?(e[+-]\d+)?", "#", text)
+
+
+def test_outputs_are_put_below_their_scripts() -> None:
+    page = "# A\n\n```python\nfirst()\n```\n\n```text\nold\n```\n\nwords\n\n```python\nsecond()\n```\n\n# B\n"
+    new = filled(page, {"first()\n": "new\n", "second()\n": "2\n"})
+    below = (
+        "```python\nfirst()\n```\n\n```text\nnew\n```\n\nwords\n\n```python\nsecond()\n```\n\n```text\n2\n```\n\n# B\n"
+    )
+    assert new == f"# A\n\n{below}"
+    assert filled(new, {"second()": "2"}) == new
+    with pytest.raises(ValueError, match="third"):
+        filled(page, {"third()": "3"})
+
+
+def test_what_the_page_says_already_changes_nothing() -> None:
+    codes = {script.read_text().rstrip() for script in SCRIPTS}
+    texts = {code: PAGE.partition(f"{code}\n```\n\n```text\n")[2].partition("\n```\n")[0] for code in codes}
+    said = {code: text for code, text in texts.items() if text}
+    assert len(said) > 15
+    assert filled(PAGE, said) == PAGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
@@ -10,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from harness import discovery
 from harness.errors import NoEvidence, Unavailable, UnknownName, UsageError
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.report import Report
+from museum import __main__ as command
 from museum import document, entries, installing, judging, verdicts
 from museum.entries import CAUGHT, MISSED, Entry
 from museum.verdicts import FAILS, NOT_ASKED, NOT_INSTALLED, NOT_JUDGED, OTHER_REASON, PASSES, Finding
-from museum.visiting import visit
+from museum.visiting import Visit, visit
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "results/cpu/museum.json"
@@ -90,6 +93,7 @@ judged_by = {forward-parity = "^output was"}
         ('fixed = "1.1"', 'fixed = "1.0"', "should have two releases"),
         ('"^output was"', '"("', "which is no expression"),
         ('defect = "it triples"', "defect = it triples", "cannot be read"),
+        ("package", 'beside = {"2.0" = ["a==1"]}\npackage', "'2.0', which no entry has: 1.0, 1.1"),
     ],
 )
 def test_a_malformed_entry_is_refused_in_words(tmp_path: Path, was: str, becomes: str, words: str) -> None:
@@ -115,6 +119,30 @@ def test_entries_are_selected_by_name_and_package() -> None:
     assert entries.selected([ENTRY, other], [], ["doubling"]) == (ENTRY,)
     with pytest.raises(UnknownName, match="unknown package 'doublin'"):
         entries.selected([ENTRY, other], [], ["doublin"])
+
+
+def test_entries_on_cuda_are_judged_without_a_gpu_only_if_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    compiled = replace(ENTRY, name="compiled", device="cuda")
+    judged: list[str] = []
+
+    def seen(entry: Entry) -> Visit:
+        judged.append(entry.name)
+        return Visit(entry, Finding(CAUGHT), Finding(PASSES))
+
+    monkeypatch.setattr(entries, "read", lambda: (ENTRY, compiled))
+    monkeypatch.setattr(command, "visit", seen)
+    for gpu, asked, names in (
+        (False, [], ["doubled"]),
+        (True, [], ["doubled", "compiled"]),
+        (False, ["--device", "cuda"], ["compiled"]),
+        (False, ["--entry", "compiled"], ["compiled"]),
+    ):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda gpu=gpu: gpu)
+        judged.clear()
+        assert command.main([*asked, "-o", str(tmp_path / "museum.json")]) == 0
+        assert judged == names
 
 
 WRONG = "output was 3 at (0), but should be 2"
@@ -207,6 +235,27 @@ def test_a_release_is_installed_once_and_whole(tmp_path: Path) -> None:
     assert [folder.name for folder in tmp_path.iterdir()] == ["doubling-1.0"]
 
 
+def test_a_release_that_is_there_is_not_installed(tmp_path: Path) -> None:
+    """Nor is what stands beside another release."""
+    there = importlib.metadata.version("pytest")
+    asked: list[str] = []
+
+    def find(requirement: str) -> Path:
+        asked.append(requirement)
+        raise Unavailable("no network")
+
+    entry = replace(ENTRY, package="pytest", broken=there, fixed="1.1", needs=("n==1",), beside={"1.1": ("b==2",)})
+    visit(entry, find=find, reports=tmp_path)
+    visit(replace(entry, needs=()), judge=_never, find=find, reports=tmp_path)
+    assert asked == ["n==1", "pytest==1.1", "pytest==1.1"]
+    assert entry.requirements("1.1") == ("pytest==1.1", "n==1", "b==2")
+
+
+def _never(entry: Entry, folders: Sequence[Path], report: Path) -> Report:
+    assert not list(folders)
+    raise NoEvidence("nothing is judged here")
+
+
 FILES = {
     "adapters/doubling.py": "import doubling\ndef doubled(x):\n    return doubling.double(x)\n",
     "references/doubling.py": (
@@ -233,6 +282,23 @@ def test_a_package_in_two_versions_is_judged_by_the_command_line(tmp_path: Path)
     assert (found.broken.outcome, found.fixed.outcome) == (CAUGHT, PASSES), found.sentence
     assert found.holds
     assert found.record()["environment"]["torch"]
+
+
+def test_a_row_of_the_page_has_the_reason_alone_and_no_cell_too_many(tmp_path: Path) -> None:
+    """A bar in a reason would begin another cell."""
+
+    def wrong(entry: Entry, folders: Sequence[Path], report: Path) -> Report:
+        reason = f"{WRONG} (elementwise error 1, allowed 0.1) [twice(small: batch=3)]"
+        cells = _cells(forward_parity=(FAIL, f"|a| {reason}"), sizes=(FAIL, reason))
+        return Report({"torch": "2", "python": "3", "gpu": None, "cpu": "one"}, True, tuple(cells))
+
+    entry = replace(ENTRY, judged_by={"forward-parity": "output was", "sizes": "output was"})
+    found = visit(entry, judge=wrong, find=lambda requirement: tmp_path, reports=tmp_path)
+    missed = {**found.record(), "expected": MISSED, "why": "|p - q| jumps"}
+    drawn = document.drawn({"entries": [found.record(), missed]})
+    assert drawn["caught"].endswith("| \\|a\\| output was 3 at (0), but should be 2 |\n")
+    assert drawn["missed"].endswith("| \\|p - q\\| jumps |\n")
+    assert "torch 2, Python 3, one." in drawn["run"]
 
 
 def test_the_page_is_that_of_the_record() -> None:

@@ -159,13 +159,13 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
   }
 }
 
-/// A block has kTile columns, and each of its slots every kSlots-th part.
+/// A block has kTotalTile columns, and each of its slots every kTotalSlots-th part.
 template <typename scalar_t>
 __global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
                              scalar_t* __restrict__ total) {
-  const auto [slot, own] = slot_of_thread();
-  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTile; first < columns;
-       first += static_cast<int64_t>(gridDim.x) * kTile) {
+  const auto [slot, own] = slot_of_thread<kTotalTile>();
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTotalTile; first < columns;
+       first += static_cast<int64_t>(gridDim.x) * kTotalTile) {
     const int64_t column = first + own;
     const auto sum = sum_of_parts(parts, columns, column, sums);
     if (slot == 0 && column < columns) total[column] = sum;
@@ -261,7 +261,7 @@ void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* 
 
 void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_with_barriers("total_kernel", total_kernel<scalar_t>, columns, kTile, stream, parts, columns,
+    launch_with_barriers("total_kernel", total_kernel<scalar_t>, columns, kTotalTile, stream, parts, columns,
                          static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(total));
   });
 }

@@ -16,8 +16,11 @@ namespace OPERATOR_NAMESPACE {
 /// Vectors of a row that a thread should hold. With fewer, more threads wait for each other's sums, which takes most of
 /// the time of a row (an H200, 8192 columns of bfloat16: 68 us with 4, 76 with 2, 110 with 1).
 constexpr int kHeld = 4;
-/// Vectors of a row that a thread holds at most. In backward it also holds a sum for each element and gradient.
-constexpr int kMostForward = 8, kMostBackward = 4;
+/// Vectors of a row that a thread has at most: forward, backward of few rows, and of many, where it also holds a sum
+/// for each element and gradient.
+constexpr int kMostForward = 8, kMostOfFewRows = 8, kMostBackward = 4;
+/// Threads of a block of the backward of many rows, for rows that need no more, and for others.
+constexpr int64_t kNarrowBlock = 256, kWideBlock = 512;
 /// Threads that are enough work for a multiprocessor.
 constexpr int64_t kManyThreads = 512;
 
@@ -44,28 +47,26 @@ __device__ inline Place place_of_thread(int log_threads, int columns) {
   return {threads, thread & (threads - 1), thread >> log_threads, columns};
 }
 
-/// How many threads work on a row of that many vectors: enough for kHeld vectors each, at least a warp if there are as
-/// many vectors, and at most a block. More threads where there are too few rows to fill a GPU.
-inline int threads_that_hold(int64_t rows, int64_t vectors) {
+/// How many threads work on a row of that many vectors: enough for `held` vectors each, and at most a block of `block`.
+/// More threads where there are too few rows to fill a GPU.
+inline int threads_that_hold(int64_t rows, int64_t vectors, int block, int held) {
   const int64_t enough = for_all_multiprocessors(kManyThreads);
   int threads = 1;
-  while (threads < vectors && threads < kBlockSize &&
-         (threads < kLanes || threads * kHeld < vectors || rows * threads < enough)) {
-    threads *= 2;
-  }
+  while (threads < vectors && threads < block && (threads * held < vectors || rows * threads < enough)) threads *= 2;
   return threads;
 }
 
 /// The exponent of a power of two.
 inline int log_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
 
-/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for a matrix.
-template <int most, typename Body>
-void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
+/// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for a matrix, for blocks of `block`
+/// threads and at most `most` vectors a thread; with `wanted` of them, if there are enough rows.
+template <int most, int block, typename Body>
+void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body, int wanted = kHeld) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
     const int64_t vectors = columns / width;
-    const int threads = threads_that_hold(rows, vectors);
+    const int threads = threads_that_hold(rows, vectors, block, wanted);
     if (vectors <= threads) {
       body.template operator()<scalar_t, width, 1>(threads);
     } else if (vectors <= most / 2 * threads) {

@@ -1,5 +1,5 @@
-// Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: rows.cu, rows_backward.cu and long_rows.cu
-// define them, layer_norm.cpp calls them.
+// Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: rows.cu, rows_backward.cu,
+// few_rows_backward.cu and long_rows.cu define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
 // null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
@@ -13,7 +13,7 @@
 
 namespace OPERATOR_NAMESPACE {
 
-// rows.cu and rows_backward.cu: rows that are read once.
+// rows.cu, rows_backward.cu and few_rows_backward.cu: rows that are read once.
 
 /// Whether a row fits the registers of a block, forward and backward, if all of the matrices begin at these addresses.
 bool fits_forward(torch::headeronly::ScalarType dtype, int64_t columns, std::initializer_list<const void*> pointers);
@@ -54,9 +54,12 @@ void launch_long_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows
                                const void* grad_output, const void* input, const void* mean, const void* rstd,
                                const void* weight, void* d_input, void* stream);
 
-/// d_weight and d_bias are (parts, columns), in the dtype of mean: the sums over every `parts`-th row.
+/// The number of parts in which `launch_columns` adds up the rows: enough to fill a GPU.
+int64_t column_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
+
+/// sums as in launch_rows_backward.
 void launch_columns(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, int64_t parts,
-                    const void* grad_output, const void* input, const void* mean, const void* rstd, void* d_weight,
-                    void* d_bias, void* stream);
+                    const void* grad_output, const void* input, const void* mean, const void* rstd, void* sums,
+                    void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

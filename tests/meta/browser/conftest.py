@@ -5,16 +5,33 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.rendering import scoreboard_pages
 from harness.rendering.html import page
-from harness.report.cell import FAIL, NOT_RUN, PASS
+from harness.rendering.scoreboard import machines
+from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.levels import SAFE
 from harness.report.report import Report
-from tests.meta.reports import CPU, PLANTED, attacking, h200, in_forms, large, of, of_levels, one_of_each
+from tests.meta.conftest import ROOT
+from tests.meta.reports import (
+    CPU,
+    PLANTED,
+    attacking,
+    bench,
+    h200,
+    in_forms,
+    large,
+    of,
+    of_levels,
+    one_of_each,
+    row,
+    timed,
+)
 
 
 def twelve() -> Report:
@@ -35,6 +52,27 @@ PAGES: dict[str, Callable[[], Report]] = {
     "twelve": twelve,
     "cpu": lambda: Report.read(CPU),
 }
+
+
+#: Committed pages, which are opened as they are.
+COMMITTED = {
+    "scoreboard": ROOT / "docs/scoreboard/index.html",
+    "evidence": ROOT / "docs/scoreboard/nvidia-h200/layer_norm.html",
+}
+
+
+def every_verdict(folder: Path) -> Path:
+    """A scoreboard with each verdict and a speed, in a folder of its own."""
+    verdicts = (NO_EVIDENCE, DECLARED, FAIL, PASS, PASS)
+    cells = [
+        replace(cell, figures={"worst": {"used": 0.25}}) for cell in of_levels(*verdicts, backend="aten-cpp").cells
+    ]
+    right = [row(f"right-{number}", backend="aten-cpp") for number in range(8)]
+    drawn = scoreboard_pages.pages(machines([("r.json", of(*cells, *right))], [("b.json", bench(timed()))]), {})
+    for name, text in drawn.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / "index.html"
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +99,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("pages")
 
     def path(name: str) -> Path:
+        if name in COMMITTED:
+            return COMMITTED[name]
+        if name == "every-verdict":
+            return every_verdict(folder / name)
         file = folder / f"{name}.html"
         if not file.exists():
             file.write_text(page(PAGES[name]()), encoding="utf-8")
