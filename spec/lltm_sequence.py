@@ -160,6 +160,7 @@ def _case(name: str, steps: int, batch: int, features: int, state: int, origin: 
 _GATES = (("input_gate", "state_size"), ("output_gate", "state_size"), ("candidate", "state_size"))
 _X = (("h", "state_size"), ("input", "input_features"))
 _TAIL_STATES = (4, 7, 31, 32, 33, 129)
+_LAYERS = (128, 256, 512, 1024)
 
 OPERATOR = Operator(
     name="lltm_sequence",
@@ -191,6 +192,10 @@ OPERATOR = Operator(
     ),
     cases=(
         _case("tutorial", 32, 16, 32, 128, "32 steps of the tutorial's benchmark", "benchmark"),
+        *(
+            _case(f"layer-{size}", 32, 16, size, size, "a layer of a network between layers of its width", "benchmark")
+            for size in _LAYERS
+        ),
         _case("small", 3, 2, 4, 5, "fits gradcheck; every size another", "size", "small"),
         _case("square", 4, 4, 4, 4, "all sizes equal, so that a transposed index fits", "size", "small"),
         _case("one-step", 1, 3, 4, 5, "the cell itself", "size", "small"),

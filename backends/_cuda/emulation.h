@@ -10,6 +10,9 @@
 // Where a barrier is missing, a thread reads what another has not written yet: the order of the fibres does not hide
 // that.
 //
+// The blocks of both run one after the other. `launch_together` runs all blocks of a grid beside each other, as a
+// cooperative launch does, so that one may wait for what another writes; see beside.h.
+//
 // A launch that the hardware would refuse is refused here too: the kernel does not run, its outputs do not change, and
 // only cudaGetLastError reports it.
 #pragma once

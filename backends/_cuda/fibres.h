@@ -29,6 +29,16 @@ class Fibres {
   /// continues. Returns false, and abandons the threads, where one did what is undefined, or where the remaining ones
   /// would wait forever.
   bool run(unsigned count, std::function<void(unsigned)> enter, std::function<void()> body) {
+    begin(count, std::move(enter), std::move(body));
+    while (is_alive())
+      if (!advance()) fail_waiting();
+    is_running_ = false;
+    return failure_.empty();
+  }
+
+  // `run` in parts, for a block that runs beside others: `begin`, then `advance` while `is_alive`, then `stop`.
+
+  void begin(unsigned count, std::function<void(unsigned)> enter, std::function<void()> body) {
     enter_ = std::move(enter);
     body_ = std::move(body);
     failure_.clear();
@@ -37,20 +47,49 @@ class Fibres {
     for (unsigned warp = 0; warp < warps_.size(); ++warp) warps_[warp] = Warp(count - warp * kWarpSize);
     while (fibres_.size() < count) fibres_.push_back(std::make_unique<Fibre>());
     for (unsigned thread = 0; thread < count; ++thread) prepare(*fibres_[thread]);
-    alive_ = count;
+    count_ = alive_ = count;
     is_running_ = true;
-    while (alive_ > 0 && failure_.empty()) {
-      bool progressed = false;
-      for (unsigned thread = 0; thread < count && failure_.empty(); ++thread) {
+  }
+
+  /// Whether some threads have not ended, and none did what is undefined.
+  bool is_alive() const { return alive_ > 0 && failure_.empty(); }
+
+  /// Lets each thread that can continue do so, in their order. Returns whether any got further: one that still waits
+  /// for another block did not, and its warp has looked at least once, from the beginning to the end.
+  bool advance() {
+    progressed_ = false;
+    for (int pass = 0; pass < kPassesOfALook && !progressed_; ++pass) {
+      for (unsigned thread = 0; thread < count_ && failure_.empty(); ++thread) {
         Fibre& fibre = *fibres_[thread];
         if (fibre.ended || fibre.waits()) continue;
-        progressed = true;
+        if (!fibre.looks_again) progressed_ = true;
         resume(thread);
       }
-      if (!progressed) failure_ = who_waits(count);
     }
+    return progressed_;
+  }
+
+  /// The remaining threads would wait forever.
+  void fail_waiting() { failure_ = who_waits(count_); }
+
+  /// Abandons the remaining threads. Returns whether there were none, and none did what is undefined.
+  bool stop() {
     is_running_ = false;
-    return failure_.empty();
+    return alive_ == 0 && failure_.empty();
+  }
+
+  /// Returns once `arrived()`, in which the lanes of a warp may meet once. Meanwhile the other threads of the block
+  /// continue, and other blocks that run beside it.
+  template <typename Arrived>
+  void wait_until(Arrived arrived) {
+    while (!arrived()) {
+      if (!can_meet("a wait for another block")) return;
+      Fibre& fibre = *fibres_[current_];
+      fibre.looks_again = true;
+      leave(fibre);
+    }
+    if (is_running_) fibres_[current_]->looks_again = false;
+    progressed_ = true;
   }
 
   /// Why the last block failed, or a meeting outside of `run`; empty after a block that did not.
@@ -94,6 +133,15 @@ class Fibres {
     return fibre.votes;
   }
 
+  /// What `lane` of this warp last brought to `exchange`.
+  template <typename T>
+  T brought_by(unsigned lane) const {
+    static_assert(sizeof(T) <= kSlotBytes);
+    T value;
+    std::memcpy(&value, fibres_[current_ / kWarpSize * kWarpSize + lane]->brought, sizeof(T));
+    return value;
+  }
+
   /// The lane of the running thread in its warp.
   unsigned lane() const { return current_ % kWarpSize; }
 
@@ -110,12 +158,16 @@ class Fibres {
 
  private:
   static constexpr size_t kStackBytes = 256 * 1024, kSlotBytes = 8;
+  /// In the first pass lanes may end an old look, whose meeting others began; then they look, meet, and end the new
+  /// one.
+  static constexpr int kPassesOfALook = 4;
 
   struct Fibre {
     std::unique_ptr<char[]> stack{new char[kStackBytes]};  // not touched, so not yet memory
     ucontext_t context;
     jmp_buf place;
     bool made = false, ended = true;
+    bool looks_again = false;  // it waits for another block
     const Meeting* meeting = nullptr;
     unsigned round = 0, source = 0;
     uint32_t votes = 0;
@@ -131,7 +183,7 @@ class Fibres {
 
   void prepare(Fibre& fibre) {
     if (!fibre.ended) fibre.made = false;  // given up where it waited
-    fibre.ended = false;
+    fibre.ended = fibre.looks_again = false;
     fibre.meeting = nullptr;
   }
 
@@ -184,6 +236,8 @@ class Fibres {
 
   /// Two threads that wait for each other in vain, in words.
   std::string who_waits(unsigned count) const {
+    for (unsigned thread = 0; thread < count; ++thread)
+      if (fibres_[thread]->looks_again) return "thread " + std::to_string(thread) + " waits for another block forever";
     for (unsigned thread = 0; thread < count; ++thread) {
       const unsigned missing = missing_for(thread, count);
       if (missing < count)
@@ -278,16 +332,23 @@ class Fibres {
   std::vector<Warp> warps_;
   BlockMeeting block_;
   std::string failure_;
-  bool is_running_ = false;
+  bool is_running_ = false, progressed_ = false;
   std::function<void(unsigned)> enter_;
   std::function<void()> body_;
-  unsigned current_ = 0, alive_ = 0;
+  unsigned current_ = 0, alive_ = 0, count_ = 0;
 };
 
-/// The fibres of this thread of the system. They are kept, so that their stacks are allocated once.
+/// Where several blocks run beside each other, the fibres of the one that runs; nullptr elsewhere.
+inline Fibres*& fibres_of_one_of_many() {
+  static thread_local Fibres* fibres = nullptr;
+  return fibres;
+}
+
+/// The fibres of the running block. They are kept for the thread of the system, so that their stacks are allocated
+/// once.
 inline Fibres& fibres() {
   static thread_local Fibres fibres;
-  return fibres;
+  return fibres_of_one_of_many() != nullptr ? *fibres_of_one_of_many() : fibres;
 }
 
 }  // namespace emulation

@@ -17,7 +17,8 @@
 
 namespace OPERATOR_NAMESPACE {
 
-// Everything is contiguous and nothing is empty; of_h, (3*state_size, state_size), are the weights of the state.
+// Everything but of_h is contiguous, and nothing is empty. of_h, (3*state_size, state_size), are the weights of the
+// state: a part of the weights, whose rows are contiguous.
 
 /// On entry `gates` are the part of the input, on return the pre-activations. Writes h, the cell before each step
 /// to `cells`, and the last cell to c_T.
@@ -27,6 +28,12 @@ void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, 
 /// Writes d_gates, d_h0 and d_c0.
 void lltm_steps_backward(const Tensor& of_h, const Tensor& gates, const Tensor& cells, const Tensor& grad_h,
                          const Tensor& grad_cell, const Tensor& d_gates, const Tensor& d_h0, const Tensor& d_c0);
+
+/// The weights of the state where they lie, if their rows are contiguous.
+inline Tensor weights_of_state(const Tensor& weights, const Tensor& h0) {
+  const Tensor of_h = weights.slice(1, 0, h0.size(1));
+  return of_h.stride(1) == 1 ? of_h : of_h.contiguous();
+}
 
 // Autocast is kept out: it would change the dtype between the products and the kernels.
 
@@ -43,7 +50,7 @@ inline std::tuple<Tensor, Tensor, Tensor, Tensor> lltm_sequence_forward(const Te
   const Tensor cells = at::empty({steps, batch, state_size}, input.options());
   if (h.numel() == 0) return {h, c0.clone(at::MemoryFormat::Contiguous), gates, cells};
   const Tensor c_T = at::empty({batch, state_size}, input.options());
-  lltm_steps_forward(lltm_sequence_weights_of_h(weights, h0), h0.contiguous(), c0.contiguous(), gates, h, cells, c_T);
+  lltm_steps_forward(weights_of_state(weights, h0), h0.contiguous(), c0.contiguous(), gates, h, cells, c_T);
   return {h, c_T, gates, cells};
 }
 
@@ -60,8 +67,8 @@ inline std::vector<Tensor> lltm_sequence_backward(const Tensor& grad_h, const Te
                                    grad_cell.clone(at::MemoryFormat::Contiguous), h, input, weights, h0, wanted);
   }
   const Tensor d_h0 = at::empty(h0.sizes(), input.options()), d_c0 = at::empty(h0.sizes(), input.options());
-  lltm_steps_backward(lltm_sequence_weights_of_h(weights, h0), gates.contiguous(), cells.contiguous(),
-                      grad_h.contiguous(), grad_cell.contiguous(), d_gates, d_h0, d_c0);
+  lltm_steps_backward(weights_of_state(weights, h0), gates.contiguous(), cells.contiguous(), grad_h.contiguous(),
+                      grad_cell.contiguous(), d_gates, d_h0, d_c0);
   return lltm_sequence_gradients(d_gates, d_h0, d_c0, h, input, weights, h0, wanted);
 }
 

@@ -88,19 +88,23 @@ inline void lltm_sequence_check_backward_arguments(const Tensor& grad_h, const T
 // ---------------------------------------------------------------------------------------------------------------------
 // The products over all steps, differentiable. Autocast is kept out by the callers: it would change the dtype.
 
-/// All steps and rows as the rows of a matrix, dense: in bfloat16 oneDNN reads beyond the end of a row (torch 2.13).
+/// `matrix` as a factor of a product: dense on the CPU, where in bfloat16 oneDNN reads beyond the end of a row (torch
+/// 2.13), and otherwise as it is. GPUs multiply the columns of a matrix where they lie.
+inline Tensor lltm_sequence_operand(const Tensor& matrix) { return matrix.is_cpu() ? matrix.contiguous() : matrix; }
+
+/// All steps and rows as the rows of a matrix, dense.
 inline Tensor lltm_sequence_rows(const Tensor& tensor) {
   return tensor.reshape_symint({tensor.sym_size(0) * tensor.sym_size(1), tensor.sym_size(2)}).contiguous();
 }
 
 /// The columns of the weights that the state is multiplied with.
 inline Tensor lltm_sequence_weights_of_h(const Tensor& weights, const Tensor& h0) {
-  return weights.slice_symint(1, 0, h0.sym_size(1)).contiguous();
+  return lltm_sequence_operand(weights.slice_symint(1, 0, h0.sym_size(1)));
 }
 
 /// The columns of the weights that the input is multiplied with.
 inline Tensor lltm_sequence_weights_of_input(const Tensor& weights, const Tensor& h0) {
-  return weights.slice_symint(1, h0.sym_size(1)).contiguous();
+  return lltm_sequence_operand(weights.slice_symint(1, h0.sym_size(1)));
 }
 
 /// What input and bias add to the gates, (steps, batch, 3*state_size); memory of its own.

@@ -6,11 +6,12 @@ from backends._python import transforms
 from backends.base import NATIVE, SHARED_CUDA, CompiledOperator
 
 CSRC = Path(__file__).parent / "csrc"
+KERNELS = ("lltm_sequence.cu", "lltm_sequence_spread.cu", "lltm.cu")
 
 IMPLEMENTATION = CompiledOperator(
     operator="lltm_sequence",
     namespace="cuda_fused",
-    sources=(CSRC / "lltm_sequence.cu", CSRC / "lltm.cu", CSRC / "lltm_sequence.cpp"),
+    sources=tuple(CSRC / name for name in (*KERNELS, "lltm_sequence.cpp")),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.lltm_sequence,
 )

@@ -124,7 +124,8 @@ _MEMORY = tuple(
     MemoryClaim("cuda-fused", FORWARD_AND_BACKWARD, case, dtype) for case in _LLTM_CASES for dtype in _DTYPES
 )
 
-# Sequences: against a loop of Python cells, and per gate against cuDNN's network, which has four gates.
+# Sequences: against a loop of Python cells, and against cuDNN's network: per gate at the tutorial's sizes, since it has
+# four gates, and as it is for wider states.
 _SEQUENCES = (
     *(
         Claim("cuda-fused", phase, 5.0, "tutorial", operator="lltm_sequence", dtype=dtype, **_CUDA)
@@ -133,6 +134,15 @@ _SEQUENCES = (
     ),
     *(
         Claim("cuda-fused", phase, 4 / 3, "tutorial", "nn.LSTM", operator="lltm_sequence", dtype="bfloat16", **_GRAPH)
+        for phase in _PHASES
+    ),
+    *(
+        Claim("cuda-fused", phase, 1.0, case, "nn.LSTM", operator="lltm_sequence", dtype=dtype, **_GRAPH)
+        for dtype, cases in (
+            ("float32", ("layer-128", "layer-256", "layer-512")),
+            ("bfloat16", ("layer-128", "layer-256", "layer-512", "layer-1024")),
+        )
+        for case in cases
         for phase in _PHASES
     ),
 )

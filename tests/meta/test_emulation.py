@@ -1,4 +1,5 @@
-"""The emulation of CUDA alone: barriers, exchanges within a warp, threads that return, blocks that never end."""
+"""The emulation of CUDA alone: barriers, exchanges within a warp, products of tiles, blocks beside each other, threads
+that return, blocks that never end."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from torch.utils import cpp_extension
 
 from backends.base import SHARED_CUDA
 
@@ -50,13 +52,37 @@ WRONG = {
     "part_of_a_warp_waits_less_often": "in divergent code: thread 30 has ended, while others of its warp wait",
 }
 
+#: Kernels of blocks_beside.cpp whose blocks may wait for each other.
+BESIDE = ["chain", "chain_from_the_last", "thread_of_the_block", "memory_of_its_own", "barriers_of_its_own"]
+
+#: Others, and what the failed launch says.
+FOREVER = "block (0, 0, 0), thread 0 waits for another block forever"
+NOT_BESIDE = {
+    ("never_sent",): FOREVER,
+    ("circle",): FOREVER,
+    ("behind_a_barrier",): FOREVER,
+    ("chain_from_the_last", "one after the other"): FOREVER,
+    ("undefined_in_the_last",): "block (4, 0, 0), thread 0: __shfl_sync has the mask 0x00000000",
+    ("chain", "too many"): "invalid configuration argument",
+}
+
+#: What tiles_of_warps.cpp prints for each of its arguments.
+TILES = {
+    "": "right",
+    "exchanged": "another result",
+    "half a warp": "unspecified launch failure: block (0, 0, 0), thread 0 waits in mma.sync with the mask 0xffffffff "
+    "forever: thread 16 has ended",
+}
+
 
 def _built(source: str, flags: tuple[str, ...], folder: Path) -> Path:
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("g++ is not on PATH")
     driver = folder / "driver"
-    command = [compiler, "-std=c++20", *flags, f"-I{SHARED_CUDA}", str(SOURCES / source), "-o", str(driver)]
+    command = [compiler, "-std=c++20", *flags, "-DCUDA_EMULATED", "-DOPERATOR_NAMESPACE=driver", f"-I{SHARED_CUDA}"]
+    command += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
+    command += [str(SOURCES / source), "-o", str(driver)]
     built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert built.returncode == 0, built.stderr
     return driver
@@ -102,3 +128,25 @@ def test_what_cuda_leaves_undefined_fails_and_says_why(warps: Path, kernel: str)
 def test_a_kernel_that_meets_needs_a_launch_with_barriers(warps: Path, kernel: str) -> None:
     for line in _ran(warps, kernel, "without barriers"):
         assert "was in a kernel of `launch`, but should be in one of `launch_with_barriers`" in line
+
+
+@pytest.fixture(scope="module", params=FLAGS)
+def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _built("blocks_beside.cpp", FLAGS[request.param], tmp_path_factory.mktemp("beside"))
+
+
+def test_blocks_beside_each_other_may_wait_for_another(beside: Path) -> None:
+    for kernel in BESIDE:
+        assert _ran(beside, kernel) == ["right", "right"], kernel
+
+
+def test_a_wait_that_never_ends_fails_and_says_who_waits(beside: Path) -> None:
+    for arguments, said in NOT_BESIDE.items():
+        lines = _ran(beside, *arguments)
+        assert len(lines) == 2, arguments
+        assert all(said in line for line in lines), (arguments, lines)
+
+
+def test_a_product_of_tiles_is_that_of_the_matrices(tmp_path: Path) -> None:
+    driver = _built("tiles_of_warps.cpp", FLAGS["optimised"], tmp_path)
+    assert {how: _ran(driver, how) for how in TILES} == {how: [said, said] for how, said in TILES.items()}

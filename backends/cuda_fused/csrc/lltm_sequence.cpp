@@ -1,6 +1,9 @@
-// LLTM over a sequence in fused kernels: all steps in one (lltm_sequence.cu) where the weights of the state fit a
-// block, otherwise a product and a kernel of the cell (lltm.cu) for each step.
+// LLTM over a sequence in fused kernels: all steps in one where the weights of the state fit the registers of a block
+// (lltm_sequence.cu), or of all blocks that the device holds at once (lltm_sequence_spread.cu); otherwise a product and
+// a kernel of the cell (lltm.cu) for each step.
 #include "lltm_sequence.h"
+
+#include <ATen/ops/zeros.h>
 
 #include "lltm.h"
 #include "lltm_sequence_operator.h"
@@ -8,7 +11,14 @@
 
 namespace OPERATOR_NAMESPACE {
 
-static SequenceSizes sizes_of(const Tensor& cells) { return {cells.size(0), cells.size(1), cells.size(2)}; }
+static SequenceSizes sizes_of(const Tensor& cells, const Tensor& of_h) {
+  return {cells.size(0), cells.size(1), cells.size(2), of_h.stride(0)};
+}
+
+/// Memory for the messages of one launch, which no other launch uses.
+static Tensor messages_of(const SpreadPlan& plan, const Tensor& like) {
+  return at::zeros({plan.message_bytes}, like.options().dtype(at::kByte));
+}
 
 // One step by the kernels of the cell. The gates have the bias already, and the sums of d_gates are not needed.
 
@@ -29,25 +39,37 @@ static void cell_vjp_of_step(const Tensor& gates, const Tensor& old_cell, const 
 
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
                         const Tensor& cells, const Tensor& c_T) {
-  if (!fits_a_block(h.scalar_type(), h.size(2))) {
+  const auto dtype = h.scalar_type();
+  const SequenceSizes sizes = sizes_of(cells, of_h);
+  if (fits_a_block(dtype, sizes.state_size)) {
+    launch_sequence_forward(dtype, sizes, of_h.const_data_ptr(), h0.const_data_ptr(), c0.const_data_ptr(),
+                            gates.mutable_data_ptr(), h.mutable_data_ptr(), cells.mutable_data_ptr(),
+                            c_T.mutable_data_ptr(), current_stream(h));
+  } else if (const SpreadPlan plan = plan_spread_forward(dtype, sizes); plan.teams > 0) {
+    launch_spread_forward(dtype, sizes, plan, of_h.const_data_ptr(), h0.const_data_ptr(), c0.const_data_ptr(),
+                          gates.mutable_data_ptr(), h.mutable_data_ptr(), cells.mutable_data_ptr(),
+                          c_T.mutable_data_ptr(), messages_of(plan, h).mutable_data_ptr(), current_stream(h));
+  } else {
     forward_step_by_step(of_h, h0, c0, gates, h, cells, c_T, cell_of_step);
-    return;
   }
-  launch_sequence_forward(h.scalar_type(), sizes_of(cells), of_h.const_data_ptr(), h0.const_data_ptr(),
-                          c0.const_data_ptr(), gates.mutable_data_ptr(), h.mutable_data_ptr(), cells.mutable_data_ptr(),
-                          c_T.mutable_data_ptr(), current_stream(h));
 }
 
 void lltm_steps_backward(const Tensor& of_h, const Tensor& gates, const Tensor& cells, const Tensor& grad_h,
                          const Tensor& grad_cell, const Tensor& d_gates, const Tensor& d_h0, const Tensor& d_c0) {
-  if (!fits_a_block(cells.scalar_type(), cells.size(2))) {
+  const auto dtype = cells.scalar_type();
+  const SequenceSizes sizes = sizes_of(cells, of_h);
+  if (fits_a_block(dtype, sizes.state_size)) {
+    launch_sequence_backward(dtype, sizes, of_h.const_data_ptr(), gates.const_data_ptr(), cells.const_data_ptr(),
+                             grad_h.const_data_ptr(), grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(),
+                             d_h0.mutable_data_ptr(), d_c0.mutable_data_ptr(), current_stream(cells));
+  } else if (const SpreadPlan plan = plan_spread_backward(dtype, sizes); plan.teams > 0) {
+    launch_spread_backward(dtype, sizes, plan, of_h.const_data_ptr(), gates.const_data_ptr(), cells.const_data_ptr(),
+                           grad_h.const_data_ptr(), grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(),
+                           d_h0.mutable_data_ptr(), d_c0.mutable_data_ptr(),
+                           messages_of(plan, cells).mutable_data_ptr(), current_stream(cells));
+  } else {
     backward_step_by_step(of_h, gates, cells, grad_h, grad_cell, d_gates, d_h0, d_c0, cell_vjp_of_step);
-    return;
   }
-  launch_sequence_backward(cells.scalar_type(), sizes_of(cells), of_h.const_data_ptr(), gates.const_data_ptr(),
-                           cells.const_data_ptr(), grad_h.const_data_ptr(), grad_cell.const_data_ptr(),
-                           d_gates.mutable_data_ptr(), d_h0.mutable_data_ptr(), d_c0.mutable_data_ptr(),
-                           current_stream(cells));
 }
 
 }  // namespace OPERATOR_NAMESPACE

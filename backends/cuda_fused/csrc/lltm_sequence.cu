@@ -31,10 +31,10 @@ __device__ real dot(const real (&weights)[widest], const real* values) {
 
 template <typename scalar_t, int widest>
 __global__ void __launch_bounds__(3 * widest)
-    sequence_forward_kernel(int64_t steps, int64_t batch, int state_size, const scalar_t* __restrict__ weights,
-                            const scalar_t* __restrict__ h0, const scalar_t* __restrict__ c0,
-                            scalar_t* __restrict__ gates, scalar_t* __restrict__ h, scalar_t* __restrict__ cells,
-                            scalar_t* __restrict__ c_T) {
+    sequence_forward_kernel(int64_t steps, int64_t batch, int state_size, int64_t weight_stride,
+                            const scalar_t* __restrict__ weights, const scalar_t* __restrict__ h0,
+                            const scalar_t* __restrict__ c0, scalar_t* __restrict__ gates, scalar_t* __restrict__ h,
+                            scalar_t* __restrict__ cells, scalar_t* __restrict__ c_T) {
   using real = compute_t<scalar_t>;
   alignas(16) __shared__ real state[widest];
   __shared__ real pre_activation[3 * widest];
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(3 * widest)
   real row_of_weights[widest];
 #pragma unroll
   for (int k = 0; k < widest; ++k) {
-    row_of_weights[k] = has_gate && k < state_size ? static_cast<real>(weights[thread * state_size + k]) : real(0);
+    row_of_weights[k] = has_gate && k < state_size ? static_cast<real>(weights[thread * weight_stride + k]) : real(0);
   }
   for (int64_t row = blockIdx.x; row < batch; row += gridDim.x) {
     __syncthreads();  // all threads have read the last state of the previous row
@@ -78,10 +78,11 @@ __global__ void __launch_bounds__(3 * widest)
 
 template <typename scalar_t, int widest>
 __global__ void __launch_bounds__(3 * widest)
-    sequence_backward_kernel(int64_t steps, int64_t batch, int state_size, const scalar_t* __restrict__ weights,
-                             const scalar_t* __restrict__ gates, const scalar_t* __restrict__ cells,
-                             const scalar_t* __restrict__ grad_h, const scalar_t* __restrict__ grad_cell,
-                             scalar_t* __restrict__ d_gates, scalar_t* __restrict__ d_h0, scalar_t* __restrict__ d_c0) {
+    sequence_backward_kernel(int64_t steps, int64_t batch, int state_size, int64_t weight_stride,
+                             const scalar_t* __restrict__ weights, const scalar_t* __restrict__ gates,
+                             const scalar_t* __restrict__ cells, const scalar_t* __restrict__ grad_h,
+                             const scalar_t* __restrict__ grad_cell, scalar_t* __restrict__ d_gates,
+                             scalar_t* __restrict__ d_h0, scalar_t* __restrict__ d_c0) {
   using real = compute_t<scalar_t>;
   alignas(16) __shared__ real d_gate[3][widest];
   __shared__ real part[3 * widest];
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(3 * widest)
   for (int k = 0; k < widest; ++k) {
     const bool is_there = has_gate && k < state_size;
     column_of_weights[k] =
-        is_there ? static_cast<real>(weights[(gate * state_size + k) * state_size + column]) : real(0);
+        is_there ? static_cast<real>(weights[(gate * state_size + k) * weight_stride + column]) : real(0);
   }
   for (int k = thread; k < 3 * widest; k += 3 * widest) d_gate[k / widest][k % widest] = 0;
   for (int64_t row = blockIdx.x; row < batch; row += gridDim.x) {
@@ -148,7 +149,7 @@ void launch_sequence_forward(ScalarType dtype, const SequenceSizes& sizes, const
   for_width(dtype, sizes.state_size, [&]<typename scalar_t, int widest>() {
     launch_blocks("sequence_forward_kernel", sequence_forward_kernel<scalar_t, widest>, grid_for(sizes.batch, 1),
                   {3 * widest}, stream, sizes.steps, sizes.batch, static_cast<int>(sizes.state_size),
-                  static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(h0),
+                  sizes.weight_stride, static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(h0),
                   static_cast<const scalar_t*>(c0), static_cast<scalar_t*>(gates), static_cast<scalar_t*>(h),
                   static_cast<scalar_t*>(cells), static_cast<scalar_t*>(c_T));
   });
@@ -160,7 +161,7 @@ void launch_sequence_backward(ScalarType dtype, const SequenceSizes& sizes, cons
   for_width(dtype, sizes.state_size, [&]<typename scalar_t, int widest>() {
     launch_blocks("sequence_backward_kernel", sequence_backward_kernel<scalar_t, widest>, grid_for(sizes.batch, 1),
                   {3 * widest}, stream, sizes.steps, sizes.batch, static_cast<int>(sizes.state_size),
-                  static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(gates),
+                  sizes.weight_stride, static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(gates),
                   static_cast<const scalar_t*>(cells), static_cast<const scalar_t*>(grad_h),
                   static_cast<const scalar_t*>(grad_cell), static_cast<scalar_t*>(d_gates),
                   static_cast<scalar_t*>(d_h0), static_cast<scalar_t*>(d_c0));
