@@ -15,17 +15,13 @@ namespace OPERATOR_NAMESPACE {
 template <typename scalar_t, int elements>
 constexpr int blocks_forward() {
   constexpr int bytes = elements * sizeof(compute_t<scalar_t>);
-  if (sizeof(scalar_t) > 4) return bytes > 64 ? 2 : 3;
   if (bytes > 128) return 2;
   return bytes > 64 && sizeof(scalar_t) > 2 ? 3 : 4;
 }
 
-/// Elements of a thread for which there is room for those of weight and bias too.
-constexpr int kMostAhead = 8;
-
 /// `plain`: there are weight and bias, all threads have `held` vectors, and no block has a row beyond the end. Weight
-/// and bias are not `__restrict__`, so that the compiler does not load those of many elements before the sums are
-/// known: there are not enough registers for both.
+/// and bias are not `__restrict__`, so that the compiler does not load them before the sums are known: there are not
+/// enough registers for both.
 template <typename scalar_t, int width, int held, bool plain, int blocks = blocks_forward<scalar_t, width * held>()>
 __global__ void __launch_bounds__(kBlockSize, blocks)
     rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
@@ -35,18 +31,6 @@ __global__ void __launch_bounds__(kBlockSize, blocks)
   using real = compute_t<scalar_t>;
   const Place place = place_of_thread(log_threads, columns);
   const int64_t rows_at_once = kBlockSize >> log_threads;
-  // Few elements leave registers for weight and bias: they arrive with the row, and no row waits for them.
-  constexpr bool is_ahead = held * width <= kMostAhead;
-  const auto weight_of = [&](int k) { return load_or<width, plain>(weight, place.column<width, plain>(k), real(1)); };
-  const auto bias_of = [&](int k) { return load_or<width, plain>(bias, place.column<width, plain>(k), real(0)); };
-  Vector<real, width> weights[is_ahead ? held : 1], biases[is_ahead ? held : 1];
-  if constexpr (is_ahead) {
-#pragma unroll
-    for (int k = 0; k < held; ++k) {
-      weights[k] = weight_of(k);
-      biases[k] = bias_of(k);
-    }
-  }
   // All threads of a block make the same number of rounds: row_sum needs every one of them.
   for (int64_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
     const bool is_there = plain || begin + place.first < rows;
@@ -75,8 +59,7 @@ __global__ void __launch_bounds__(kBlockSize, blocks)
 #pragma unroll
     for (int k = 0; k < held; ++k) {
       const int column = place.column<width, plain>(k);
-      const auto w = is_ahead ? weights[is_ahead ? k : 0] : weight_of(k);
-      const auto b = is_ahead ? biases[is_ahead ? k : 0] : bias_of(k);
+      const auto w = load_or<width, plain>(weight, column, real(1)), b = load_or<width, plain>(bias, column, real(0));
       Vector<scalar_t, width> y;
       for (int lane = 0; lane < width; ++lane) y.lane[lane] = x[k][lane] * r * w.lane[lane] + b.lane[lane];
       if (plain || (is_there && place.has<width>(k))) store(output + row * columns + column, y);
