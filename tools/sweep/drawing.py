@@ -74,13 +74,9 @@ def section(record: dict[str, Any], name: str) -> str:
         "",
     ]
     if dark:
-        lines += [
-            f"Below {DARK} of the fastest rival:",
-            "",
-            "| point | ratio | us | us of the rival |",
-            "|---|---|---|---|",
-        ]
-        lines += [_line(row, record["backend"]) for row in dark]
+        lines += [f"<details><summary>{len(dark)} points below {DARK} of the fastest rival</summary>", ""]
+        lines += ["| point | ratio | us | us of the rival |", "|---|---|---|---|"]
+        lines += [*(_line(row, record["backend"]) for row in dark), "", "</details>"]
     else:
         lines += [f"No point is below {DARK}."]
     lines += ["", *(f"- not timed: {plain(str(entry))}" for entry in record["missing"])]
