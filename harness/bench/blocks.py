@@ -29,6 +29,8 @@ _LENGTH, _BYTES = 256, {"cpu": 2**25, CUDA: 2**28}
 #: On a GPU a ring has these entries several times. The most calls of a block, which uses no entry twice; the most bytes
 #: of the ring and of what its calls return and save; and the part of the GPU's memory that all processes may take.
 _CALLS, _KEPT, _SHARE = 1024, 2**33, 1 / 3
+#: Calls of a block, if the ring has as many inputs: a result that a later call overwrites shows in no fewer.
+_FEWEST = 2
 #: A block is so many times as long as one without calls, if the ring is long enough: what is subtracted is below 1%.
 _LONGER = 100
 #: Blocks without calls that are timed for that, and the most blocks of one sample.
@@ -201,7 +203,7 @@ class BlockTimer:
         long = max(seconds, _LONGER * self.fixed())
         while (took := self.seconds()) * self.calls < long / 4 and self.calls < self.ring.length:
             self.calls = min(2 * self.calls, self.ring.length)
-        self.calls = max(1, min(ceil(long / took), self.ring.length))
+        self.calls = min(max(_FEWEST, ceil(long / took)), self.ring.length)
         self.blocks = max(1, min(ceil(seconds / (took * self.calls)), _BLOCKS))
 
     def fixed(self) -> float:

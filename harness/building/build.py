@@ -52,7 +52,9 @@ HOST_FLAGS = (_STANDARD, "-fPIC", "-fvisibility=hidden")
 HEADERS = frozenset({".h", ".hpp", ".cuh", ".inl", ".inc"})
 #: What compilers and ninja print if the machine, and not the source, is the reason of a failure.
 _DISK_IS_FULL = re.compile(r"No space left on device|Disk quota exceeded")
-_WAS_KILLED = re.compile(r"Killed signal|error: Killed|command: Killed|died due to signal 9|\[code=1(37|43)\]")
+_WAS_KILLED = re.compile(
+    r"Killed signal|error: Killed|command: Killed|^Killed$|died due to signal 9|\[code=1(37|43)\]", re.MULTILINE
+)
 _NO_MEMORY = re.compile(r"virtual memory exhausted|Cannot allocate memory|out of memory allocating")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g", "-fno-omit-frame-pointer")
 

@@ -309,8 +309,8 @@ class StepRecorder(torch.utils._python_dispatch.TorchDispatchMode):  # type: ign
     ) -> Any:
         results = func(*args, **(kwargs or {}))
         # Where the compiler is there already, it must not compile what is done here.
-        is_there = "torch._dynamo" in sys.modules
-        record = torch._disable_dynamo(self._record) if is_there else self._record  # type: ignore[attr-defined]
+        dynamo = sys.modules.get("torch._dynamo")
+        record = self._record if dynamo is None else dynamo.disable(self._record)
         record(func, results)
         return results
 

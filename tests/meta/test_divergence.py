@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from harness import discovery
+from harness.executing.runner import StepRecorder
 from harness.judging.divergence import first_divergence
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
@@ -54,6 +56,13 @@ def test_of_a_right_function_no_step_is_called_wrong(backend: str) -> None:
         said = _sentence(discovery.load_function("lltm", backend, "cpu"), dtype=dtype)
         assert "gates" in said
         assert "wrong" not in said
+
+
+def test_steps_are_seen_where_the_compiler_of_torch_is_imported() -> None:
+    importlib.import_module("torch._dynamo")
+    with StepRecorder({(2, 3)}) as recorder:
+        torch.ones(2, 2) @ torch.ones(2, 3)
+    assert [seen.operation for seen in recorder.seen] == ["aten.ones", "aten.mm"]
 
 
 def test_what_shows_no_step_gets_no_sentence() -> None:

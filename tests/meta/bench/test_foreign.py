@@ -143,6 +143,24 @@ def test_what_is_wrong_in_timed_calls_is_seen(file: str, function: str, says: st
     assert re.search(says, reason), reason
 
 
+def test_a_slow_candidate_with_one_buffer_is_seen() -> None:
+    """A block of one call would not show that the next one overwrites its result."""
+    attack = _attack("one_buffer", "one_buffer")
+
+    def slow(*inputs: Tensor) -> Any:
+        time.sleep(0.02)  # longer than a sample
+        return attack(*inputs)
+
+    timer = _timer(slow)
+    assert timer.calls == 2
+    for _ in range(60):
+        timer.sample()
+        if timer.trouble is not None:
+            break
+    assert timer.trouble is not None
+    assert "had another result when it returned than after its block" in timer.trouble[1]
+
+
 def test_a_result_that_is_another_one_later_is_seen() -> None:
     """The digests are those of the results as they were after the block."""
     process = Here(_right)
