@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -36,6 +37,8 @@ def wrong(x):
     return x * 2.01
 
 def hangs(x):
+    with open("/proc/self/comm", "w") as name:  # of the process, for who waits until it hangs
+        name.write("hangs")
     time.sleep(600)
 
 def looks(x):
@@ -103,15 +106,23 @@ def test_the_verdict_and_the_output_are_those_of_a_new_process(
         assert Report.read(Path("served.json")).cells[0].verdict == ("pass" if code == 0 else "fail")
 
 
+def _once_it_hangs(server: psutil.Process, before: set[int]) -> list[psutil.Process]:
+    """The processes that the server has started since, as soon as the candidate is in its call."""
+    deadline = time.monotonic() + 60
+    while True:
+        started = [child for child in server.children(recursive=True) if child.pid not in before]
+        with suppress(psutil.NoSuchProcess):
+            if any(child.name() == "hangs" for child in started):
+                return started
+        assert time.monotonic() < deadline, "the candidate was never called"
+        time.sleep(0.05)
+
+
 def test_a_signal_reaches_the_judge(here: psutil.Process, variables: dict[str, str]) -> None:
     command = [sys.executable, "-m", "harness", "judge", "--candidate=k.py:hangs", *JUDGE, "--report=cut.json"]
     before = {child.pid for child in here.children(recursive=True)}
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
-        deadline = time.monotonic() + 60
-        while len(started := [child for child in here.children(recursive=True) if child.pid not in before]) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        time.sleep(0.5)
+        started = _once_it_hangs(here, before)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
     assert run.returncode == 2
@@ -123,10 +134,7 @@ def test_what_a_command_leaves_behind_ends(here: psutil.Process, variables: dict
     command = [sys.executable, "-m", "harness", "judge", "--candidate=k.py:hangs", *JUDGE, "--report=gone.json"]
     before = {child.pid for child in here.children(recursive=True)}
     with subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-        deadline = time.monotonic() + 60
-        while len(started := [child for child in here.children(recursive=True) if child.pid not in before]) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        started = _once_it_hangs(here, before)
         run.kill()
     assert psutil.wait_procs(started, timeout=60)[1] == []
 
