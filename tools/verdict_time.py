@@ -112,12 +112,16 @@ def _run(folder: Path, command: Sequence[str]) -> int:
     return done.returncode
 
 
+def _cell(one: Timed) -> str:
+    return f"failed ({one.code})" if one.code else f"{one.seconds:.2f}"
+
+
 def _rows(found: Sequence[Timed]) -> str:
     names = dict.fromkeys(one.name for one in found)
     lines = []
     for name in names:
         by = {one.served: one for one in found if one.name == name}
-        cells = [f"{by[served].seconds:.2f}" if served in by else "" for served in (False, True)]
+        cells = [_cell(by[served]) if served in by else "" for served in (False, True)]
         lines.append(f"| {name} | {' | '.join(cells)} | {max(one.load for one in by.values()):.1f} |")
     return "\n".join(lines)
 
