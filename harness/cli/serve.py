@@ -43,7 +43,10 @@ sys.exit(main())
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start the server in the background, or stop it. Raises Broken if it does not start; Unavailable without Linux."""
+    """Start the server in the background, or stop it.
+
+    Raises Broken if it does not start; Unavailable without Linux, or with a GPU.
+    """
     parser = parsing.parser("serve", COMMANDS["serve"])
     parser.add_argument("--stop", action="store_true", help="end every server of this user")
     parser.add_argument("--idle", type=float, default=30.0, metavar="MINUTES", help="end after so long without a run")
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     if not given.idle > 0:
         raise UsageError(f"--idle was {given.idle}, but should be a number of minutes above 0")
     if not forking.AVAILABLE:
-        raise Unavailable("serve forks processes into sandboxes, which needs Linux")
+        raise Unavailable("serve forks processes into sandboxes, which needs Linux, and a machine without a GPU")
     if given.here is not None:
         return _serve(given.here, 60 * given.idle)
     if given.stop:

@@ -21,8 +21,9 @@ from typing import IO, NoReturn
 
 from harness.executing import zygote
 
-#: Whether this system has what a fork into a sandbox needs.
-AVAILABLE = hasattr(os, "pidfd_open")
+#: Whether this system has what a fork into a sandbox needs, and no GPU: CUDA cannot be used in a fork of a process that
+#: has asked for a device, and that no such process asks was not tried on a machine with one.
+AVAILABLE = hasattr(os, "pidfd_open") and not any(Path("/dev").glob("nvidia[0-9]*"))
 #: Seconds for a sandbox to be there.
 _START = 30.0
 #: What runs in a sandbox until it is ended: it says that everything is in place, and waits.

@@ -17,7 +17,11 @@ import psutil
 import pytest
 
 from harness.running import forking, launching, sandbox
+
 from tests.meta.conftest import ROOT, environment
+
+#: See `forking.AVAILABLE`.
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
 
 #: What a process is asked, and what it answers. `serve` is what `harness.executing.runner` does with torch.
 PROGRAM = """

@@ -16,8 +16,12 @@ import psutil
 import pytest
 
 from harness.report.report import Report
-from harness.running import sandbox, serving
+from harness.running import forking, sandbox, serving
+
 from tests.meta.conftest import environment
+
+#: See `forking.AVAILABLE`.
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
 
 FILE = """
 import os, time
