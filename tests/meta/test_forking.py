@@ -17,7 +17,6 @@ import psutil
 import pytest
 
 from harness.running import forking, launching, sandbox
-
 from tests.meta.conftest import ROOT, environment
 
 #: See `forking.AVAILABLE`.

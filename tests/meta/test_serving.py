@@ -17,7 +17,6 @@ import pytest
 
 from harness.report.report import Report
 from harness.running import forking, sandbox, serving
-
 from tests.meta.conftest import environment
 
 #: See `forking.AVAILABLE`.
