@@ -168,7 +168,8 @@ static int64_t parts_of(int64_t rows, int threads) {
   const int64_t rounds = (rows * threads + block - 1) / block;
   // A part is written and read again, which takes as long as some rows. So it has several, if there are enough.
   const int64_t most = kResidentThreads / block * multiprocessors(), least = std::min(rounds, multiprocessors());
-  return std::clamp(std::min(rows / kRowsOfPart, rounds), least, most);
+  const int64_t wanted = std::clamp(rows / kRowsOfPart, int64_t{1}, rounds);
+  return std::clamp(wanted, least, most);
 }
 
 int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
