@@ -27,7 +27,7 @@ _PACKAGES = ("spec", "backends", "harness", "modules")
 _AT_IMPORT = ("OMP_", "MKL_", "KMP_", "GOMP_", "CUDA_", "NVIDIA_", "PYTHON", "PYTORCH_", "TORCH", "TRITON", "LD_")
 #: The longest request, in bytes.
 LARGEST = 1 << 20
-#: Signals that a client hands on to the judge.
+#: Signals that a client hands on to the judge, unless it ignores them.
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Options with which a judge needs the terminal itself.
 _AT_THE_TERMINAL = ("--pdb", "--trace", "-s", "--capture", "--watch")
@@ -93,7 +93,8 @@ def judged(arguments: Sequence[str]) -> int | None:
     with connection:
         try:
             socket.send_fds(connection, [json.dumps({**request, "environment": dict(os.environ)}).encode()], [0, 1, 2])
-            before = {number: signal.signal(number, _handing_on(connection)) for number in ENDINGS}
+            heeded = [number for number in ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
+            before = {number: signal.signal(number, _handing_on(connection)) for number in heeded}
         except OSError:
             return None
         try:

@@ -109,6 +109,11 @@ def test_the_verdict_and_the_output_are_those_of_a_new_process(
         assert Report.read(Path("served.json")).cells[0].verdict == ("pass" if code == 0 else "fail")
 
 
+def _heed_interrupts() -> None:
+    """A shell that starts the tests in the background has them ignore SIGINT, and what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def _once_it_hangs(server: psutil.Process, before: set[int]) -> list[psutil.Process]:
     """The processes that the server has started since, as soon as the candidate is in its call."""
     deadline = time.monotonic() + 60
@@ -124,7 +129,9 @@ def _once_it_hangs(server: psutil.Process, before: set[int]) -> list[psutil.Proc
 def test_a_signal_reaches_the_judge(here: psutil.Process, variables: dict[str, str]) -> None:
     command = [sys.executable, "-m", "harness", "judge", "--candidate=k.py:hangs", *JUDGE, "--report=cut.json"]
     before = {child.pid for child in here.children(recursive=True)}
-    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as run:
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_heed_interrupts
+    ) as run:
         started = _once_it_hangs(here, before)
         run.send_signal(signal.SIGINT)
         run.communicate(timeout=60)
