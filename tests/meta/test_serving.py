@@ -130,7 +130,11 @@ def test_a_signal_reaches_the_judge(here: psutil.Process, variables: dict[str, s
     command = [sys.executable, "-m", "harness", "judge", "--candidate=k.py:hangs", *JUDGE, "--report=cut.json"]
     before = {child.pid for child in here.children(recursive=True)}
     with subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_heed_interrupts
+        command,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=_heed_interrupts,  # noqa: PLW1509 - it takes no lock
     ) as run:
         started = _once_it_hangs(here, before)
         run.send_signal(signal.SIGINT)
