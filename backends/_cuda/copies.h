@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "launch.h"
+#include "multiprocessors.h"
 #include "runtime.h"
 
 #ifdef CUDA_EMULATED
@@ -63,22 +64,19 @@ __device__ T* memory_of_block() {
 #endif
 }
 
-/// Bytes of shared memory that a block may ask for on the current device. Each thread remembers the answer for the
-/// device that it asked last.
+/// Bytes of shared memory that a block may ask for on the current device.
 inline int64_t most_memory_of_block() {
+  return remembered_for_device([] {
 #ifdef __HIPCC__
-  constexpr auto attribute = cudaDevAttrMaxSharedMemoryPerBlock;
+    constexpr auto attribute = cudaDevAttrMaxSharedMemoryPerBlock;
 #else
-  constexpr auto attribute = cudaDevAttrMaxSharedMemoryPerBlockOptin;
+    constexpr auto attribute = cudaDevAttrMaxSharedMemoryPerBlockOptin;
 #endif
-  static thread_local int known_device = -1, bytes = 0;
-  int device = 0;
-  cudaGetDevice(&device);
-  if (device != known_device) {
+    int device = 0, bytes = 0;
+    cudaGetDevice(&device);
     cudaDeviceGetAttribute(&bytes, attribute, device);
-    known_device = device;
-  }
-  return bytes;
+    return int64_t{bytes};
+  });
 }
 
 /// `launch_blocks` for a kernel whose blocks have `bytes` of shared memory beside what it declares, up to

@@ -8,16 +8,28 @@
 
 namespace OPERATOR_NAMESPACE {
 
-/// How many multiprocessors the current device has. Each thread remembers the answer for the device that it asked last.
-inline int64_t multiprocessors() {
-  static thread_local int known_device = -1, count = 0;
+/// `ask()`. Each thread remembers the answer for the device that it asked last; each place of the source has its own.
+template <typename Ask>
+int64_t remembered_for_device(Ask ask) {
+  static thread_local int known_device = -1;
+  static thread_local int64_t answer = 0;
   int device = 0;
   cudaGetDevice(&device);
   if (device != known_device) {
-    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+    answer = ask();
     known_device = device;
   }
-  return count;
+  return answer;
+}
+
+/// How many multiprocessors the current device has.
+inline int64_t multiprocessors() {
+  return remembered_for_device([] {
+    int device = 0, count = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+    return int64_t{count};
+  });
 }
 
 /// So many for each multiprocessor, rounded down to a power of two: a threshold for the current device.

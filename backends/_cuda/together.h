@@ -5,26 +5,13 @@
 #include <cstdint>
 
 #include "launch.h"
+#include "multiprocessors.h"
 #include "runtime.h"
 #ifdef CUDA_EMULATED
 #include "beside.h"
 #endif
 
 namespace OPERATOR_NAMESPACE {
-
-/// `ask()`. Each thread remembers the answer for the device that it asked last; each place of the source has its own.
-template <typename Ask>
-int64_t remembered_for_device(Ask ask) {
-  static thread_local int known_device = -1;
-  static thread_local int64_t answer = 0;
-  int device = 0;
-  cudaGetDevice(&device);
-  if (device != known_device) {
-    answer = ask();
-    known_device = device;
-  }
-  return answer;
-}
 
 #ifdef CUDA_EMULATED
 
