@@ -15,6 +15,9 @@ from torch import Tensor
 
 from spec.contract import Operator, TensorArg
 
+#: Outputs, or cotangents of them.
+Tensors = tuple[Tensor, ...]
+
 
 @dataclass(frozen=True)
 class Formulas:
