@@ -31,15 +31,14 @@ import torch
 from torch import Tensor
 
 from spec import rowwise
-from spec.contract import FLOAT32, Case, Operator, TensorArg
-from spec.forms import Formulas
+from spec.contract import FLOAT32, Operator, TensorArg
+from spec.forms import Cases, Formulas, Optional, Shape, Tensors
 from spec.rounding import stored, wide
 from spec.rowwise import case, few_cases, tokens_cases
 from spec.values import rms_norm as values
 
 #: The default of the signature.
 EPS = 1e-6
-Optional = Tensor | None
 
 
 def intermediates(input: Tensor, residual: Optional = None, eps: float = EPS, **_: Tensor) -> dict[str, Tensor]:
@@ -59,7 +58,7 @@ def forward(input: Tensor, weight: Optional = None, residual: Optional = None, e
 
 
 def vjp(
-    cotangents: tuple[Tensor, ...], input: Tensor, weight: Optional = None, residual: Optional = None, eps: float = EPS
+    cotangents: Tensors, input: Tensor, weight: Optional = None, residual: Optional = None, eps: float = EPS
 ) -> Mapping[str, Tensor]:
     """Gradients by name, by the formulae of the module's docstring."""
     g, *of_total = cotangents
