@@ -72,14 +72,7 @@ def vjp(
     return {"input": d_total, "residual": d_total, "weight": d_weight}
 
 
-def _form(
-    name: str,
-    shape: tuple[str, ...],
-    names: tuple[str, ...],
-    cases: tuple[Case, ...],
-    *forms: Operator,
-    eps: float = EPS,
-) -> Operator:
+def _form(name: str, shape: Shape, names: Shape, cases: Cases, *forms: Operator, eps: float = EPS) -> Operator:
     shapes = {"weight": shape[-1:], "residual": shape}
     rest = [TensorArg(each, shapes[each], optional=True) for each in names]
     inputs = (TensorArg("input", shape, any_rank=True), *rest)
