@@ -18,7 +18,7 @@ The vector-Jacobian product, with the cotangent g of output:
     d_weight = d_z.T @ input
     d_bias   = d_z summed over the batch
 
-relu' of a NaN is left open, as in `spec.mlp`; how the sign of z is taken, is in `spec.activations`. At an infinite z the
+relu' of a NaN is left open, as in `spec.mlp`; `spec.activations` says how the sign of z is taken. At an infinite z the
 smooth activations and their slopes are what the formulas give, NaN where they are inf * 0, as in PyTorch.
 
 Precision. Products add up in float32 for float16 and bfloat16. z, and the product before the bias is added, may be
@@ -30,7 +30,6 @@ The derivation is ours; `tests/spec` checks it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -77,7 +76,7 @@ def vjp(
     (g,) = cotangents
     z = pre_activations(input, weight, bias)
     if activation == "relu":
-        g = g.masked_fill(z.isnan(), math.nan) if nan else g
+        g = g.masked_fill(z.isnan(), float("nan")) if nan else g
         d_z = through_relu(g, z, pre_activations(input, weight, bias))
     else:
         with wide(z, g) as (z, g):
@@ -118,5 +117,4 @@ def _form(activation: str, cases: Cases, *forms: Operator, bias: bool = True) ->
     )
 
 
-_OTHERS = (_form("gelu", sizes.GELU), _form("silu", sizes.SILU, bias=False))
-OPERATOR = _form("relu", sizes.CASES, *_OTHERS)
+OPERATOR = _form("relu", sizes.CASES, _form("gelu", sizes.GELU), _form("silu", sizes.SILU, bias=False))
