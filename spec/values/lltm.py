@@ -44,11 +44,14 @@ def _tiny_gates(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tenso
     return _chosen((-eps / 8, -eps / 2, -eps, -tiny, tiny, eps / 8, 0.0, -0.0), sizes, draw)
 
 
-def _overflowing_exp(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> dict[str, Tensor]:
-    # The first integer where exp overflows: 89 in float32 and bfloat16, 12 in float16, 710 in float64.
-    edge = float(torch.finfo(dtype).max)
-    beyond = float(torch.tensor(edge, dtype=torch.float64).log().ceil())
-    return _chosen((beyond, 2 * beyond, -beyond, -2 * beyond, 1.0), sizes, draw)
+def overflowing(dtype: torch.dtype) -> tuple[float, ...]:
+    """Pre-activations beyond the overflow of exp: from 89 on in float32 and bfloat16, 12 in float16, 710 in float64."""
+    beyond = float(torch.tensor(torch.finfo(dtype).max, dtype=torch.float64).log().ceil())
+    return beyond, 2 * beyond, -beyond, -2 * beyond, 1.0
+
+
+def _overflowing_exp(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> Drawn:
+    return _chosen(overflowing(dtype), sizes, draw)
 
 
 def _denormals(drawn: Drawn, draw: Draw, dtype: torch.dtype) -> None:
