@@ -11,6 +11,9 @@ from torch import Tensor
 from spec.contract import Refusal
 from spec.formulas import either
 
+#: Their names, each with the place where the slope changes its sign.
+ACTIVATIONS = {"relu": 0.0, "gelu": -0.7517915, "silu": -1.2784645427610738}
+
 
 def activated(z: Tensor, activation: str) -> Tensor:
     """act(z)."""

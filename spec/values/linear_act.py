@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from spec.activations import ACTIVATIONS
 from spec.contract import Draw, Invariant, Sizes, TensorArg
 from spec.rowwise import Change, Drawn, ordinary
-
-#: Where the slope of each activation changes its sign.
-_TURNING = {"relu": 0.0, "gelu": -0.7517915, "silu": -1.2784645427610738}
 
 
 def _solved_for(drawn: Drawn, draw: Draw, values: tuple[float, ...]) -> Drawn:
@@ -53,7 +51,7 @@ def _non_finite(drawn: Drawn, _draw: Draw, dtype: torch.dtype) -> None:
 
 def changes(activation: str) -> dict[str, tuple[str, Change]]:
     """The value families of a form, by name."""
-    about = (_TURNING[activation] + step for step in (-0.01, -0.001, 0.001, 0.01))
+    about = (ACTIVATIONS[activation] + step for step in (-0.01, -0.001, 0.001, 0.01))
     saturated = _chosen(-1000.0, -30.0, -5.0, 5.0, 30.0, 1000.0)
     return {
         "zero-pre-activations": ("every pre-activation exactly 0, where relu has its kink", _chosen(0.0)),

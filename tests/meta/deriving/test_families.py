@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -90,3 +91,52 @@ def test_a_kink_that_no_rule_decides_is_left_out(reference: Layer) -> None:
     found = contract(reference)
     assert "sparse-values" not in found.families
     assert any(reason.startswith("sparse-values: the gradient of the reference jumps") for reason in found.left_out)
+
+
+def of_elu(x: Tensor, weight: Tensor) -> Tensor:
+    return torch.nn.functional.elu(x @ weight)
+
+
+class _OfResult(torch.autograd.Function):
+    """Saves the result in the dtype, as torch's own `elu_` does: below 0 the slope is the result plus 1."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        y = torch.nn.functional.elu(z)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+        (y,) = ctx.saved_tensors
+        return torch.where(y > 0, g, g * (y + 1))
+
+
+def elu_of_result(x: Tensor, weight: Tensor) -> Tensor:
+    return _OfResult.apply(x @ weight)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _LessSteep(_OfResult):
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
+        (y,) = ctx.saved_tensors
+        return torch.where(y > 0, g, g * (y + 1) * 0.9)
+
+
+def elu_less_steep(x: Tensor, weight: Tensor) -> Tensor:
+    return _LessSteep.apply(x @ weight)  # type: ignore[no-any-return, no-untyped-call]
+
+
+@pytest.mark.parametrize(("function", "holds"), [(elu_of_result, True), (elu_less_steep, False)])
+def test_the_slope_of_elu_may_come_from_the_result(function: Callable[..., Tensor], holds: bool) -> None:
+    """Sums of some hundreds of terms are far below 0, where the result plus 1 has few digits."""
+    found = derive_from(of_elu, (torch.randn(6, 8), torch.randn(8, 5))).operator
+    subject = Subject(found, "it", "cpu", torch.bfloat16, function)
+    verdicts = {judge(subject, all_properties()[name]).verdict for name in ("vjp-parity", "sizes")}
+    assert (verdicts == {PASS}) == holds
+
+
+def test_a_length_of_0_is_asked_where_something_is_left() -> None:
+    assert "no-x_1" in [case.name for case in contract(layer).operator.cases], "the bias alone"
+    assert "no-weight_1" not in [case.name for case in contract(layer).operator.cases], "no output at all"
+    assert "no-batch" in [case.name for case in contract(layer).operator.cases], "the last batch of a data loader"
