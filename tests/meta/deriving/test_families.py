@@ -93,8 +93,8 @@ def test_a_kink_that_no_rule_decides_is_left_out(reference: Layer) -> None:
     assert any(reason.startswith("sparse-values: the gradient of the reference jumps") for reason in found.left_out)
 
 
-def of_elu(x: Tensor, weight: Tensor) -> Tensor:
-    return torch.nn.functional.elu(x @ weight)
+def of_elu(x: Tensor) -> Tensor:
+    return torch.nn.functional.elu(x - 6)
 
 
 class _OfResult(torch.autograd.Function):
@@ -112,28 +112,27 @@ class _OfResult(torch.autograd.Function):
         return torch.where(y > 0, g, g * (y + 1))
 
 
-def elu_of_result(x: Tensor, weight: Tensor) -> Tensor:
-    return _OfResult.apply(x @ weight)  # type: ignore[no-any-return, no-untyped-call]
+def elu_of_result(x: Tensor) -> Tensor:
+    return _OfResult.apply(x - 6)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _LessSteep(_OfResult):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:  # type: ignore[override]
         (y,) = ctx.saved_tensors
-        return torch.where(y > 0, g, g * (y + 1) * 0.9)
+        return torch.where(y > 0, g, g * (y + 1) * 1.5)
 
 
-def elu_less_steep(x: Tensor, weight: Tensor) -> Tensor:
-    return _LessSteep.apply(x @ weight)  # type: ignore[no-any-return, no-untyped-call]
+def elu_less_steep(x: Tensor) -> Tensor:
+    return _LessSteep.apply(x - 6)  # type: ignore[no-any-return, no-untyped-call]
 
 
 @pytest.mark.parametrize(("function", "holds"), [(elu_of_result, True), (elu_less_steep, False)])
 def test_the_slope_of_elu_may_come_from_the_result(function: Callable[..., Tensor], holds: bool) -> None:
-    """Sums of some hundreds of terms are far below 0, where the result plus 1 has few digits."""
-    found = derive_from(of_elu, (torch.randn(6, 8), torch.randn(8, 5))).operator
+    """Far below 0 the result plus 1 has few digits."""
+    found = derive_from(of_elu, (torch.randn(6, 8),)).operator
     subject = Subject(found, "it", "cpu", torch.bfloat16, function)
-    verdicts = {judge(subject, all_properties()[name]).verdict for name in ("vjp-parity", "sizes")}
-    assert (verdicts == {PASS}) == holds
+    assert judge(subject, all_properties()["vjp-parity"]).verdict == (PASS if holds else FAIL)
 
 
 def test_a_length_of_0_is_asked_where_something_is_left() -> None:
