@@ -35,7 +35,7 @@ from torch import Tensor
 from spec.channels import grouped, lost_of_bias, over_channels, per_channel, refusals
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Shape, Tensors
-from spec.layer_norm import normalised
+from spec.normalized import normalised
 from spec.rounding import stored, wide
 from spec.rowwise import families
 from spec.sizes import group_norm as sizes

@@ -88,7 +88,7 @@ def _stacked(steps: list[Tensor], like: Tensor) -> Tensor:
 
 
 _WIDTH, _STATE, _OUTPUTS = "state_size + input_features", ("batch", "state_size"), ("steps", "batch", "state_size")
-_, _WEIGHTS, _BIAS, *_ = lltm.OPERATOR.inputs
+_WEIGHTS, _BIAS = lltm.OPERATOR.inputs[1:3]
 _INPUTS = (
     TensorArg("input", ("steps", "batch", "input_features")),
     replace(_WEIGHTS, blocks=(_WEIGHTS.blocks[0], (("h", "state_size"), ("input", "input_features")))),
