@@ -22,17 +22,7 @@ Precision. Products of half types are accumulated in float32. Scores, weights, d
 the dtype, and the rounded weights may be those of d_scores; softmax is computed in float32. The factor 1/sqrt(width)
 may be applied to query and key, as its root. Weights may be exp(scores - logsumexp(scores)), as FlashAttention's
 backward has them; where scores are some hundreds, the rounding of logsumexp alone makes errors of 1e-5 in float32.
-
-Rounded scores. A score s is wrong by up to e = 3 u |s|: query and key are rounded after the root of the factor, and so
-is their product. Let E = e + sum(weights e), the error of a score plus that of the others by weight. The odds w/(1 - w)
-of a weight change by a factor of up to r = exp(E), so the weight changes by up to
-
-    w (1 - w) (r - 1) / (1 + w (r - 1)) <= w (1 - w) E + w (1 - w) (r - 1 - E) / (1 + w (r - 1))
-
-The runs of `spec.rounding` find the first term. The second is nothing where E is small. Where scores are 320 in
-bfloat16, E is 7: few runs have the one error that gives a token the weight of its neighbours, and an implementation has
-it in some of thousands of elements. So each run changes each weight by the second term, up or down. It is below 1 - w:
-a weight that is sure stays sure, and one that is 0 stays 0.
+What rounded scores do to large ones is in `spec.scaled_dot_product`, which has the formulas as code.
 
 Source: A. Vaswani et al. (2017), formula 1; J. Ainslie et al., "GQA" (2023); T. Dao, "FlashAttention-2" (2023);
 `F.scaled_dot_product_attention`. The derivation is ours; `tests/spec` checks it.
@@ -40,20 +30,16 @@ Source: A. Vaswani et al. (2017), formula 1; J. Ainslie et al., "GQA" (2023); T.
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor
 
-from spec.contract import LOWER, Case, Draw, Invariant, Operator, Sizes, TensorArg
+from spec.contract import Case, Operator, TensorArg
 from spec.forms import Formulas
-from spec.rowwise import Change, Drawn, case, families, ordinary
-from spec.scaled_dot_product import VALUES, for_queries, forward, intermediates, vjp
+from spec.rowwise import case, families
+from spec.scaled_dot_product import costs, forward, intermediates, vjp
+from spec.values import attention as values
 
 #: Shared by all query heads of a form: keys and values.
 _KEYS = ("batch", "heads", "tokens", "width")
-
-
 _SYMBOLS = ("batch", "heads", "queries", "tokens", "width")
 
 
@@ -92,36 +78,13 @@ def _few(*names: str) -> tuple[Case, ...]:
     return tuple(each for each in _CASES if each.name in (*usual, *names))
 
 
-def _nan(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["query"][:1, :1, :1, :1] = math.nan
-
-
-def _nowhere(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["mask"][:, :, ::2] = 0
-
-
-def _one(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["mask"][:] = 0
-    drawn["mask"][..., -1:] = 1
-
-
-_SEES_ALL: dict[str, tuple[str, Change]] = {
-    "non-finite": ("NaN in one query: the outputs of the others stay finite", _nan)
-}
-_MASKED: dict[str, tuple[str, Change]] = {
-    "nowhere": ("every other query may look nowhere: output and gradients 0", _nowhere),
-    "one-token": ("each query may look at the last token alone: its value", _one),
-}
-
-
 def _form(
     name: str,
     cases: tuple[Case, ...],
-    *,
+    *forms: Operator,
     grouped: bool = False,
     masked: bool = False,
-    is_causal: bool = False,
-    forms: tuple[Operator, ...] = (),
+    causal: bool = False,
 ) -> Operator:
     queries = ("batch", "4*heads" if grouped else "heads", "queries", "width")
     tensors = (TensorArg("query", queries), TensorArg("key", _KEYS), TensorArg("value", _KEYS))
@@ -129,51 +92,23 @@ def _form(
     inputs = (*tensors, mask) if masked else tensors
     scores = (*queries[:3], "tokens")
     product = f"2*{'*'.join(scores)}*width"
-
-    def dominant(sizes: Sizes, draw: Draw, _: torch.dtype) -> Drawn:
-        drawn = ordinary(inputs, sizes, draw)
-        drawn["query"][:], drawn["key"][:] = 0.0, 0.0
-        drawn["query"][..., :1], drawn["key"][:, :, :1, :1] = 128.0, 100.0 * sizes["width"] ** 0.5
-        if masked:
-            drawn["mask"][:] = 1
-        return drawn
-
-    def of_dominant(query: Tensor, _key: Tensor, value: Tensor, *_: Tensor) -> dict[str, Tensor]:
-        return {"output": for_queries(value[:, :, :1], query).expand(query.shape)}
-
     return Formulas("attention", ("query", "key", "value", "mask"), forward, vjp, intermediates).in_form(
         name,
         inputs,
-        {"is_causal": True} if is_causal else {},
+        {"is_causal": True} if causal else {},
         outputs=(TensorArg("output", queries),),
-        autocast=LOWER,
         forms=forms,
         cases=cases,
-        families=families(inputs, VALUES | (_MASKED if masked else {} if is_causal else _SEES_ALL)),
-        invariants=(
-            Invariant(
-                "dominant",
-                "a first token with scores far above all others gives its value",
-                dominant,
-                of_dominant,
-                bitwise=True,
-            ),
-        ),
-        flops=(f"2*{product}", f"4*{product}"),
-        saved=(
-            *(TensorArg(each, scores) for each in ("scores", "exponentials", "weights")),
-            *(TensorArg(each, scores[:3]) for each in ("largest", "total", "logsumexp")),
-            *(TensorArg(each, (*queries[:2], "tokens", "width")) for each in ("keys", "values") if grouped),
-        ),
+        families=families(inputs, values.changes(masked, causal)),
+        invariants=(values.dominant(inputs),),
+        **costs(product, scores, (*queries[:2], "tokens", "width") if grouped else None),
     )
 
 
 OPERATOR = _form(
     "full",
     (*_CASES, *_MODELS),
-    forms=(
-        _form("causal", _few("more-queries", "tokens-129"), is_causal=True),
-        _form("mask", _few("tokens-129"), masked=True),
-        _form("grouped", (*_few(), *_LLAMA), grouped=True),
-    ),
+    _form("causal", _few("more-queries", "tokens-129"), causal=True),
+    _form("mask", _few("tokens-129"), masked=True),
+    _form("grouped", (*_few(), *_LLAMA), grouped=True),
 )

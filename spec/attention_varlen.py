@@ -27,152 +27,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
 from spec import scaled_dot_product
-from spec.contract import LOWER, Case, Draw, Invariant, Operator, Sizes, TensorArg
-from spec.forms import Formulas
-from spec.rowwise import Change, Drawn, case, families, ordinary
-
-
-def sequence_of(cu_seqlens: Tensor, tokens: int) -> Tensor:
-    """(tokens,): the number of the sequence that each token belongs to."""
-    place = torch.arange(tokens, device=cu_seqlens.device)
-    return (place.unsqueeze(-1) >= cu_seqlens[1:]).sum(-1)
-
-
-def in_batch(packed: Tensor) -> Tensor:
-    """(tokens, heads, width) as (1, heads, tokens, width)."""
-    return packed.transpose(0, 1).unsqueeze(0)
-
-
-def _packed(batch: Tensor) -> Tensor:
-    return batch.squeeze(0).transpose(0, 1)
-
-
-def _mask(query: Tensor, cu_seqlens: Tensor) -> Tensor:
-    sequence = sequence_of(cu_seqlens, query.shape[0])
-    return (sequence.unsqueeze(-1) == sequence).unsqueeze(0).unsqueeze(0)
+from spec.contract import Case, Operator, TensorArg
+from spec.forms import Formulas, Tensors
+from spec.packing import in_batch, in_pack, of_one_sequence, offsets
+from spec.rowwise import case, families
+from spec.values import attention_varlen as values
 
 
 def intermediates(
     query: Tensor, key: Tensor, cu_seqlens: Tensor, is_causal: bool = False, **_: Tensor
 ) -> dict[str, Tensor]:
     """scores and weights, of shape (1, query heads, tokens, tokens)."""
-    mask = _mask(query, cu_seqlens)
+    mask = of_one_sequence(cu_seqlens, len(query))
     return scaled_dot_product.intermediates(in_batch(query), in_batch(key), mask, is_causal)
 
 
 def forward(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, is_causal: bool = False) -> tuple[Tensor]:
     """(output,), of the shape of query."""
-    mask = _mask(query, cu_seqlens)
+    mask = of_one_sequence(cu_seqlens, len(query))
     (output,) = scaled_dot_product.forward(in_batch(query), in_batch(key), in_batch(value), mask, is_causal)
-    return (_packed(output),)
+    return (in_pack(output),)
 
 
 def vjp(
-    cotangents: tuple[Tensor, ...],
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    cu_seqlens: Tensor,
-    is_causal: bool = False,
+    cotangents: Tensors, query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, is_causal: bool = False
 ) -> Mapping[str, Tensor]:
     """Gradients by name, by the formulas of `spec.attention`; an empty tensor for the offsets."""
-    (g,), mask = map(in_batch, cotangents), _mask(query, cu_seqlens)
+    (g,), mask = map(in_batch, cotangents), of_one_sequence(cu_seqlens, len(query))
     found = scaled_dot_product.vjp((g,), in_batch(query), in_batch(key), in_batch(value), mask, is_causal)
-    gradients = {name: _packed(found[name]) for name in ("query", "key", "value")}
-    return {**gradients, "cu_seqlens": query.new_empty(0)}
-
-
-def _on_heads(change: Change) -> Change:
-    """A change of the tensors of `spec.attention`, through views."""
-
-    def changed(drawn: Drawn, draw: Draw, dtype: torch.dtype) -> None:
-        change({name: in_batch(drawn[name]) for name in ("query", "key", "value")}, draw, dtype)
-
-    return changed
-
-
-def _last_only(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["cu_seqlens"][:-1] = 0
-
-
-def _first_only(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["cu_seqlens"][1:] = len(drawn["query"])
-
-
-def _single_tokens(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    offsets = drawn["cu_seqlens"]
-    offsets[:-1] = torch.arange(len(offsets) - 1).clamp(max=len(drawn["query"]))
-
-
-def _every_other(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    offsets = drawn["cu_seqlens"]
-    inner = offsets[1:-1]
-    inner[1::2] = inner[: len(inner) // 2 * 2 : 2]
-
-
-_CHANGES: dict[str, tuple[str, Change]] = {
-    **{name: (purpose, _on_heads(change)) for name, (purpose, change) in scaled_dot_product.VALUES.items()},
-    "last-only": ("all tokens in the last sequence, behind empty ones", _last_only),
-    "first-only": ("all tokens in the first sequence, before empty ones", _first_only),
-    "single-tokens": ("sequences of one token, and a last one of the rest", _single_tokens),
-    "every-other": ("every other sequence empty", _every_other),
-}
+    return {name: in_pack(found[name]) for name in ("query", "key", "value")} | {"cu_seqlens": query.new_empty(0)}
 
 
 def _form(
-    name: str, cases: tuple[Case, ...], *forms: Operator, grouped: bool = False, is_causal: bool = False
+    name: str, cases: tuple[Case, ...], *forms: Operator, grouped: bool = False, causal: bool = False
 ) -> Operator:
     of_queries, of_keys = ("tokens", "4*heads" if grouped else "heads", "width"), ("tokens", "heads", "width")
     tensors = (TensorArg("query", of_queries), TensorArg("key", of_keys), TensorArg("value", of_keys))
-    offsets = TensorArg(
-        "cu_seqlens", ("sequences + 1",), differentiable=False, dtype=torch.int32, high="tokens", offsets=True
-    )
-    inputs = (*tensors, offsets)
+    inputs = (*tensors, offsets("cu_seqlens", "sequences", "tokens"))
     scores = (of_queries[1], "tokens", "tokens")
     # Of all pairs of tokens, those of one sequence: least if all sequences are of one length.
     product = f"2*{'*'.join(scores)}*width/sequences"
-
-    def dominant(sizes: Sizes, draw: Draw, _: torch.dtype) -> Drawn:
-        drawn = ordinary(inputs, sizes, draw)
-        drawn["query"][:], drawn["key"][:] = 0.0, 0.0
-        drawn["query"][..., 0] = 128.0
-        first = drawn["cu_seqlens"][:-1]
-        drawn["key"][first[first < sizes["tokens"]], :, 0] = 100.0 * sizes["width"] ** 0.5
-        return drawn
-
-    def of_dominant(query: Tensor, _key: Tensor, value: Tensor, cu_seqlens: Tensor) -> dict[str, Tensor]:
-        first = cu_seqlens[sequence_of(cu_seqlens, len(query))]
-        return {"output": value[first].repeat_interleave(query.shape[1] // max(value.shape[1], 1), 1)}
-
     signature = ("query", "key", "value", "cu_seqlens")
     return Formulas("attention_varlen", signature, forward, vjp, intermediates).in_form(
         name,
         inputs,
-        {"is_causal": True} if is_causal else {},
+        {"is_causal": True} if causal else {},
         outputs=(TensorArg("output", of_queries),),
-        autocast=LOWER,
         forms=forms,
         cases=cases,
-        families=families(inputs, _CHANGES),
-        invariants=(
-            Invariant(
-                "dominant",
-                "a first token of each sequence with scores far above all others gives its value",
-                dominant,
-                of_dominant,
-                bitwise=True,
-            ),
-        ),
-        flops=(f"2*{product}", f"4*{product}"),
-        saved=(
-            *(TensorArg(each, scores) for each in ("scores", "exponentials", "weights")),
-            *(TensorArg(each, scores[:2]) for each in ("largest", "total", "logsumexp")),
-            *(TensorArg(each, of_queries) for each in ("keys", "values") if grouped),
-        ),
+        families=families(inputs, values.CHANGES),
+        invariants=(values.dominant(inputs),),
+        **scaled_dot_product.costs(product, scores, of_queries if grouped else None),
     )
 
 
@@ -205,6 +113,6 @@ _LLAMA = (
 OPERATOR = _form(
     "full",
     _CASES,
-    _form("causal", (*_FEW, _CASES[6]), is_causal=True),
-    _form("grouped", (*_FEW, *_LLAMA), grouped=True, is_causal=True),
+    _form("causal", (*_FEW, _CASES[6]), causal=True),
+    _form("grouped", (*_FEW, *_LLAMA), grouped=True, causal=True),
 )

@@ -26,11 +26,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from spec.contract import FLOAT32, Case, Draw, Operator, TensorArg
+from spec import rowwise
+from spec.contract import FLOAT32, Case, Operator, TensorArg
 from spec.forms import Formulas
 from spec.formulas import either
 from spec.rounding import stored, wide
-from spec.rowwise import Drawn, case, families, matrix_cases, scaled
+from spec.rowwise import case
+from spec.values import cross_entropy as values
 
 #: The default of PyTorch's signature.
 IGNORED = -100
@@ -73,44 +75,12 @@ def vjp(cotangents: tuple[Tensor, ...], logits: Tensor, labels: Tensor, **given:
     return {"logits": stored(gradient, logits.dtype), "labels": labels.new_empty(0)}
 
 
-def _far(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["logits"] += 64.0
-
-
-def _below(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["logits"] -= 256.0
-
-
-def _masked(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    logits, index = drawn["logits"], drawn["labels"].clamp(min=0).unsqueeze(-1)
-    of_labels = logits.gather(-1, index)
-    logits[:, ::2] = -10000.0
-    logits.scatter_(-1, index, of_labels)
-
-
-def _certain(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    index = drawn["labels"].clamp(min=0).unsqueeze(-1)
-    drawn["logits"].scatter_(-1, index, drawn["logits"].amax(-1, keepdim=True) + 6.0)
-
-
 def _form(name: str, cases: tuple[Case, ...], forms: tuple[Operator, ...] = (), **given: float) -> Operator:
     ignored, shape = int(given.get("ignore_index", IGNORED)), ("batch", "classes")
     lowest = "-1" if ignored == -1 else "0"
     labels = TensorArg("labels", ("batch",), differentiable=False, dtype=torch.int64, low=lowest, high="classes")
     inputs = (TensorArg("logits", shape), labels)
 
-    def ignore(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-        drawn["labels"][1:] = ignored
-
-    changes = {
-        "far-from-0": ("logits around 64, whose exponentials overflow float16", _far),
-        "far-below-0": ("logits around -256, whose exponentials are all 0", _below),
-        "large-values": ("one class has nearly all of the probability", scaled("logits", 64.0)),
-        "certain": ("labels that are nearly sure: a loss and a gradient near 0", _certain),
-        "equal-logits": ("all classes are equally probable", scaled("logits", 0.0)),
-        "masked-classes": ("every other class at -10000, as masks are added, but not the label", _masked),
-        "one-row-counts": ("all rows but the first are ignored", ignore),
-    }
     formulas = Formulas("cross_entropy", ("logits", "labels"), forward, vjp, intermediates)
     return formulas.in_form(
         name,
@@ -120,7 +90,7 @@ def _form(name: str, cases: tuple[Case, ...], forms: tuple[Operator, ...] = (), 
         autocast=FLOAT32,
         forms=forms,
         cases=cases,
-        families=families(inputs, changes),
+        families=rowwise.families(inputs, values.changes(ignored)),
         elementwise=("batch*classes", "2*batch*classes"),
         saved=tuple(
             TensorArg(kept, shape if kept in ("exponentials", "y") else shape[:1])
@@ -135,7 +105,7 @@ _FEW = (
 )
 #: No case has 2^31 elements: such a case is compared at some rows, and a loss has none.
 _CASES = (
-    *(each for each in matrix_cases("classes") if "large" not in each.tags),
+    *(each for each in rowwise.matrix_cases("classes") if "large" not in each.tags),
     case("gpt-2", {"batch": 2, "classes": 50257}, "gpt2/config.json: vocab_size", "size", "model"),
     case("llama-3-8b", {"batch": 2, "classes": 128256}, "Meta-Llama-3-8B/config.json: vocab_size", "size", "model"),
     case("qwen2.5-7b", {"batch": 512, "classes": 152064}, "Qwen2.5-7B/config.json: vocab_size", "benchmark", "model"),

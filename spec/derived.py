@@ -190,10 +190,14 @@ Values = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class GenericFamily:
-    """A value family for any operator: `change(rows, dtype, draw)` changes a tensor with rows first, in place."""
+    """A value family for any operator: `change(rows, dtype, draw)` changes a tensor with rows first, in place.
+
+    `shared(tensor, dtype, draw)` changes a tensor that all rows share, such as weights, in place.
+    """
 
     purpose: str
     change: Callable[[Tensor, torch.dtype, Draw], None]
+    shared: Callable[[Tensor, torch.dtype, Draw], None] | None = None
 
     def of(self, operator: Operator) -> Callable[[Sizes, Draw, torch.dtype], Values]:
         """The family of that operator: ordinary values, with those changed that have a row for each of the batch.
@@ -208,6 +212,8 @@ class GenericFamily:
                 dim = arg.row_dim if has_rows else 0
                 if arg.is_floating and dim is not None and arg.shape:
                     self.change(values[arg.name].movedim(dim, 0), dtype, draw)
+                elif arg.is_floating and self.shared is not None:
+                    self.shared(values[arg.name], dtype, draw)
             return values
 
         return make
@@ -238,6 +244,18 @@ def _denormals(rows: Tensor, dtype: torch.dtype, draw: Draw) -> None:
     rows[::2] = draw.choice(tuple(rows[::2].shape), (quarter, -quarter, 1.0))
 
 
+def _one_of_each_row(rows: Tensor, _: torch.dtype, draw: Draw) -> None:
+    if rows.dim() == 1:
+        rows.copy_(draw.choice(tuple(rows.shape), (0.0, 1.0)))
+    elif rows.numel():
+        places = draw.integers((*rows.shape[:-1], 1), 0, rows.shape[-1])
+        rows.zero_().scatter_(-1, places, 1.0)
+
+
+def _sparse(tensor: Tensor, dtype: torch.dtype, draw: Draw) -> None:
+    tensor.mul_(draw.choice(tuple(tensor.shape), (0.0, 0.0, torch.finfo(dtype).eps / 8, 1.0)))
+
+
 def _non_finite(rows: Tensor, dtype: torch.dtype, _: Draw) -> None:
     # Without -inf in bfloat16: a product with AMX may multiply the tail of a row by 0 in the next one, see spec.lltm.
     values = (float("nan"), float("inf")) if dtype == torch.bfloat16 else (float("nan"), float("inf"), -float("inf"))
@@ -253,6 +271,12 @@ FAMILIES = {
     "shifted-values": GenericFamily("rows whose mean is eight deviations", _shifted),
     "zero-rows": GenericFamily("every other row 0", _zero_rows),
     "equal-rows": GenericFamily("all rows are the first one: a row must not depend on its place", _equal_rows),
+    # A product of such a row and weights has one term. It is exactly 0, or not 0, whatever the order of the sum is.
+    "sparse-values": GenericFamily(
+        "rows of one 1, and most weights 0 or tiny: sums are exactly 0, where relu has its kink, or near it",
+        _one_of_each_row,
+        _sparse,
+    ),
     "denormals": GenericFamily("values below the smallest normal number in every other row", _denormals),
     "non-finite": GenericFamily("inf and NaN in three rows, which must stay in their rows", _non_finite),
 }

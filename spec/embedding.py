@@ -25,10 +25,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from spec.contract import Case, Draw, Invariant, Operator, Sizes, TensorArg
-from spec.forms import Formulas
+from spec.contract import Case, Operator, TensorArg
+from spec.forms import Cases, Formulas, Shape, Tensors
 from spec.rounding import stored, wide
-from spec.rowwise import Change, Drawn, case, families, ordinary
+from spec.rowwise import case, families
+from spec.values import embedding as values
 
 
 def forward(weight: Tensor, indices: Tensor) -> tuple[Tensor]:
@@ -41,7 +42,7 @@ def intermediates(weight: Tensor, indices: Tensor) -> dict[str, Tensor]:
     return {"output": forward(weight, indices)[0]}
 
 
-def vjp(cotangents: tuple[Tensor, ...], weight: Tensor, indices: Tensor) -> dict[str, Tensor]:
+def vjp(cotangents: Tensors, weight: Tensor, indices: Tensor) -> dict[str, Tensor]:
     """The gradient of the table; indices have none."""
     flat, rows = indices.flatten(), cotangents[0].reshape(indices.numel(), weight.shape[1])
     with wide(rows) as (g,):
@@ -49,45 +50,11 @@ def vjp(cotangents: tuple[Tensor, ...], weight: Tensor, indices: Tensor) -> dict
     return {"weight": stored(gradient, weight.dtype), "indices": indices.new_empty(0)}
 
 
-def _one_entry(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    drawn["indices"].fill_(0)
-
-
-def _two_entries(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
-    shape, last = tuple(drawn["indices"].shape), len(drawn["weight"]) - 1
-    drawn["indices"] = draw.integers(shape, 0, 2) * last
-
-
-def _backwards(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    indices = drawn["indices"]
-    entries = torch.arange(indices.numel() - 1, -1, -1) % max(len(drawn["weight"]), 1)
-    drawn["indices"] = entries.view(indices.shape)
-
-
-def _bits(drawn: Drawn, _draw: Draw, dtype: torch.dtype) -> None:
-    info, rows = torch.finfo(dtype), drawn["weight"]
-    for row, value in enumerate((-0.0, info.tiny, -info.max)[: len(rows)]):
-        rows[row] = value
-
-
-_CHANGES: dict[str, tuple[str, Change]] = {
-    "one-entry": ("all indices 0: one row of the gradient has all terms", _one_entry),
-    "two-entries": ("the first and the last entry alone", _two_entries),
-    "backwards": ("falling indices, each entry equally often", _backwards),
-    "bits": ("rows of -0, the smallest normal and the lowest number, which are copied", _bits),
-}
-
-
-def _form(name: str, shape: tuple[str, ...], cases: tuple[Case, ...], *forms: Operator) -> Operator:
+def _form(name: str, shape: Shape, cases: Cases, *forms: Operator) -> Operator:
     indices = TensorArg("indices", shape, differentiable=False, dtype=torch.int64, high="entries", any_rank=True)
     inputs = (TensorArg("weight", ("entries", "features")), indices)
     output = TensorArg("output", (*shape, "features"))
     elements = "*".join(output.shape)
-
-    def whole(sizes: Sizes, draw: Draw, _: torch.dtype) -> Drawn:
-        drawn = ordinary(inputs, sizes, draw)
-        drawn["weight"][::2] *= 0.0  # zeros of both signs
-        return drawn
 
     return Formulas("embedding", ("weight", "indices"), forward, vjp, intermediates).in_form(
         name,
@@ -95,16 +62,8 @@ def _form(name: str, shape: tuple[str, ...], cases: tuple[Case, ...], *forms: Op
         outputs=(output,),
         forms=forms,
         cases=cases,
-        families=families(inputs, _CHANGES),
-        invariants=(
-            Invariant(
-                "copied",
-                "the output has the bits of the rows of the table",
-                whole,
-                lambda weight, indices: {"output": weight[indices]},
-                bitwise=True,
-            ),
-        ),
+        families=families(inputs, values.CHANGES),
+        invariants=(values.copied(inputs),),
         elementwise=(f"2*{elements}", f"{elements} + entries*features"),
     )
 

@@ -13,7 +13,13 @@ from typing import Any
 
 from torch import Tensor
 
-from spec.contract import Operator, TensorArg
+from spec.contract import Case, Operator, TensorArg
+
+#: Types of contracts: outputs or cotangents, a tensor that may be left away, expressions of a shape, cases.
+Tensors = tuple[Tensor, ...]
+Optional = Tensor | None
+Shape = tuple[str, ...]
+Cases = tuple[Case, ...]
 
 
 @dataclass(frozen=True)

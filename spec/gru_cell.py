@@ -30,15 +30,16 @@ place of the reset gate. The derivation is ours; `tests/spec` checks it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from spec.contract import Invariant, TensorArg
+from spec.contract import TensorArg
 from spec.forms import Formulas
 from spec.formulas import either
-from spec.recurrent import FAR, affine, contract, invariant, model, with_gates, with_zero_parameters
+from spec.recurrent import affine, contract, model
+from spec.values import gru_cell as values
 
 Optional = Tensor | None
 
@@ -88,33 +89,6 @@ def vjp(
     }
 
 
-def _invariants(inputs: Sequence[TensorArg]) -> tuple[Invariant, ...]:
-    def kept(old_h: Tensor, **_: Tensor) -> dict[str, Tensor]:
-        return {"new_h": old_h}
-
-    def replaced(old_h: Tensor, **_: Tensor) -> dict[str, Tensor]:
-        return {"new_h": torch.ones_like(old_h)}
-
-    def halved(old_h: Tensor, **_: Tensor) -> dict[str, Tensor]:
-        return {"new_h": old_h / 2}
-
-    return (
-        invariant(
-            inputs, "kept-state", "an update gate of 1 keeps the state", lambda v: with_gates(v, (0.0, FAR, 1.0)), kept
-        ),
-        invariant(
-            inputs,
-            "replaced-state",
-            "an update gate of 0 replaces the state by the candidate",
-            lambda v: with_gates(v, (0.0, -FAR, FAR)),
-            replaced,
-        ),
-        invariant(
-            inputs, "zero-parameters", "zero weights and biases give new_h = old_h/2", with_zero_parameters, halved
-        ),
-    )
-
-
 _GATES = ("reset_gate", "update_gate", "candidate")
 OPERATOR = contract(
     Formulas("gru_cell", ("input", "old_h", "w_ih", "w_hh", "b_ih", "b_hh"), forward, vjp, intermediates),
@@ -125,7 +99,7 @@ OPERATOR = contract(
         model("tacotron", 12, 384, 256, "fatchord/WaveRNN, models/tacotron.py: attn_rnn, 256 + 128 to 256", "model"),
         model("rnnsearch", 80, 620, 1000, "Bahdanau et al. (2015), appendix A.2: m 620, n 1000", "benchmark", "model"),
     ),
-    invariants=_invariants,
+    invariants=values.invariants,
     # Forward: the sums of two gates, both parts of the candidate and old_h in, new_h out. Backward: those five and a
     # cotangent in, the gradients of three gates, of s_n and, without its product, of old_h out.
     elementwise=(6, 11),

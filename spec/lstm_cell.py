@@ -29,14 +29,15 @@ torch.nn.LSTMCell. The derivation is ours; `tests/spec` checks it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from spec.contract import Invariant, TensorArg
+from spec.contract import TensorArg
 from spec.forms import Formulas
-from spec.recurrent import FAR, affine, contract, invariant, model, with_gates, with_zero_parameters
+from spec.recurrent import affine, contract, model
+from spec.values import lstm_cell as values
 
 Optional = Tensor | None
 
@@ -95,21 +96,6 @@ def vjp(
     }
 
 
-def _invariants(inputs: Sequence[TensorArg]) -> tuple[Invariant, ...]:
-    def kept(old_cell: Tensor, **_: Tensor) -> dict[str, Tensor]:
-        return {"new_h": torch.zeros_like(old_cell), "new_cell": old_cell}
-
-    def halved(old_cell: Tensor, **_: Tensor) -> dict[str, Tensor]:
-        return {"new_h": torch.tanh(old_cell / 2) / 2, "new_cell": old_cell / 2}
-
-    claim = "a forget gate of 1 and an input gate of 0 keep the cell, and an output gate of 0 hides it"
-    zero = "zero weights and biases give new_cell = old_cell/2 and new_h = tanh(old_cell/2)/2"
-    return (
-        invariant(inputs, "kept-cell", claim, lambda drawn: with_gates(drawn, (-FAR, FAR, 0.0, -FAR)), kept),
-        invariant(inputs, "zero-parameters", zero, with_zero_parameters, halved),
-    )
-
-
 _GATES = ("input_gate", "forget_gate", "candidate", "output_gate")
 OPERATOR = contract(
     Formulas(
@@ -126,7 +112,7 @@ OPERATOR = contract(
         model("tacotron-2", 4, 768, 1024, "NVIDIA/tacotron2, model.py: attention_rnn, 256 + 512 to 1024", "model"),
         model("awd-lstm", 80, 400, 1152, "fastai, awd_lstm_lm_config: emb_sz 400, n_hid 1152", "benchmark", "model"),
     ),
-    invariants=_invariants,
+    invariants=values.invariants,
     # Forward: four gates and old_cell in, both outputs out. Backward: those five and two cotangents in, the gradients
     # of the gates and of old_cell out.
     elementwise=(7, 12),

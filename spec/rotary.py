@@ -23,14 +23,13 @@ Source: J. Su et al., "RoFormer" (2021), formula 34; transformers' `apply_rotary
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from spec.contract import Case, Draw, Invariant, Operator, Sizes, TensorArg
-from spec.forms import Formulas
-from spec.rowwise import Change, Drawn, case, families, non_finite, ordinary, scaled
+from spec.contract import Case, Operator, TensorArg
+from spec.forms import Cases, Formulas, Tensors
+from spec.rowwise import case, families
+from spec.values import rotary as values
 
 Pair = tuple[Tensor, Tensor]
 
@@ -64,53 +63,16 @@ def intermediates(input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = F
     return {"output": turned(input, cos, sin, interleaved)}
 
 
-def vjp(
-    cotangents: tuple[Tensor, ...], input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False
-) -> dict[str, Tensor]:
+def vjp(cotangents: Tensors, input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False) -> dict[str, Tensor]:
     """The gradient of the input by name: the cotangent turned back."""
     none = input.new_empty(0)
     return {"input": turned(cotangents[0], cos, -sin, interleaved), "cos": none, "sin": none}
 
 
-def _angles(drawn: Drawn, angle: Tensor) -> None:
-    drawn["cos"], drawn["sin"] = torch.cos(angle), torch.sin(angle)
-
-
-def _of_positions(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    tokens, half = drawn["cos"].shape
-    frequencies = 10000.0 ** -(torch.arange(half, dtype=torch.float64) / max(half, 1))
-    _angles(drawn, torch.arange(tokens, dtype=torch.float64).unsqueeze(-1) * frequencies)
-
-
-def _quarter(drawn: Drawn, draw: Draw, _dtype: torch.dtype) -> None:
-    shape = tuple(drawn["cos"].shape)
-    drawn["cos"] = draw.choice(shape, (0.0, 1.0, -1.0))
-    drawn["sin"] = (1 - drawn["cos"].abs()) * draw.choice(shape, (1.0, -1.0))
-
-
-def _cancelling(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
-    half = drawn["cos"].shape[1]
-    drawn["input"][..., half:] = drawn["input"][..., :half]
-    _angles(drawn, torch.full(tuple(drawn["cos"].shape), math.pi / 4, dtype=torch.float64))
-
-
-_CHANGES: dict[str, tuple[str, Change]] = {
-    "positions": ("the angles of a model: position times 10000**(-i/half)", _of_positions),
-    "quarters": ("angles of 0, 90, 180 and 270 degrees, so that elements are exchanged", _quarter),
-    "cancelling": ("equal halves turned by 45 degrees: the first output cancels", _cancelling),
-    "large-values": ("products near the range of float16", scaled("input", 8192.0)),
-    "non-finite": non_finite("input"),
-}
-
-
-def _form(name: str, cases: tuple[Case, ...], *forms: Operator, **given: bool) -> Operator:
+def _form(name: str, cases: Cases, *forms: Operator, **given: bool) -> Operator:
     shape, angles = ("batch", "tokens", "heads", "2*half"), ("tokens", "half")
     tables = (TensorArg(each, angles, differentiable=False, scale="0.7") for each in ("cos", "sin"))
     inputs, elements = (TensorArg("input", shape), *tables), "*".join(shape)
-
-    def quarter_turn(sizes: Sizes, draw: Draw, _: torch.dtype) -> Drawn:
-        drawn = ordinary(inputs, sizes, draw)
-        return drawn | {"cos": torch.zeros_like(drawn["cos"]), "sin": torch.ones_like(drawn["sin"])}
 
     def exchanged(input: Tensor, *_: Tensor) -> dict[str, Tensor]:
         x1, x2 = pairs(input, bool(given))
@@ -123,8 +85,8 @@ def _form(name: str, cases: tuple[Case, ...], *forms: Operator, **given: bool) -
         outputs=(TensorArg("output", shape),),
         forms=forms,
         cases=cases,
-        families=families(inputs, _CHANGES),
-        invariants=(Invariant("quarter-turn", "by 90 degrees (x1, x2) becomes (-x2, x1)", quarter_turn, exchanged),),
+        families=families(inputs, values.CHANGES),
+        invariants=(values.quarter_turn(inputs, exchanged),),
         elementwise=(f"2*{elements} + 2*tokens*half", f"2*{elements} + 2*tokens*half"),
     )
 

@@ -422,6 +422,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                 return args[0].copy_(self.__torch_dispatch__(instead, types, args, kwargs))
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         made_of = None if func in MOVES else steps(func)
+        if func is _aten.elu_backward.default and not args[4]:
+            return self._slope_of_elu(func, *args)
         if made_of is not None:
             return self._composed(made_of, args, kwargs or {})
         if _region.any_order and self._narrowed:
@@ -445,6 +447,30 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             with _inside("wide"):
                 results = made_of(*args, **kwargs)
             return tree_map_only(Tensor, lambda tensor: tensor * 1 if _is_real(tensor) else tensor, results)
+
+    def _slope_of_elu(
+        self, func: Any, g: Tensor, alpha: float, scale: float, input_scale: float, _: bool, x: Tensor
+    ) -> Tensor:
+        """The gradient of elu(x) from x; in half of the runs from the result, in the dtype, as where elu is in place.
+
+        Below 0 the slope is exp(x), and also elu(x) + 1: the second has fewer digits where it is small.
+        """
+        made_of = steps(func)
+        assert made_of is not None
+        with self:
+            result = _aten.elu(x, alpha, scale, input_scale)
+        of_argument = self._composed(made_of, (g, alpha, scale, input_scale, False, x), {})
+        of_result = self._composed(made_of, (g, alpha, scale, input_scale, True, result), {})
+        return torch.where(self._in_saving_runs(x), of_result, of_argument)
+
+    def _in_saving_runs(self, tensor: Tensor) -> Tensor:
+        """The runs that save narrow results, of a shape that meets a tensor of all runs."""
+        if self._runs == 1:
+            return self._saving[0]
+        if tensor.shape[0] % self._runs:
+            raise UnlikeOneRun
+        saving = self._saving.repeat_interleave(tensor.shape[0] // self._runs)
+        return saving.view(-1, *[1] * (tensor.dim() - 1))
 
     def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(result, Tensor) or not result.is_floating_point():
@@ -486,10 +512,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             return tensor
         if self._runs == 1:
             return narrow if bool(self._saving) else tensor
-        if tensor.shape[0] % self._runs:
-            raise UnlikeOneRun
-        saving = self._saving.repeat_interleave(tensor.shape[0] // self._runs)
-        return torch.where(saving.view(-1, *[1] * (tensor.dim() - 1)), narrow, tensor)
+        return torch.where(self._in_saving_runs(tensor), narrow, tensor)
 
     def _overflow(self, own: Tensor, overflows: Tensor | None) -> None:
         """Make infinite what is beyond the range, and in some runs what may overflow."""

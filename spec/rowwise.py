@@ -17,6 +17,7 @@ from spec.contract import Case, Draw, Family, Refusal, Sizes, TensorArg
 Drawn = dict[str, Tensor]
 #: Changes ordinary values in place.
 Change = Callable[[Drawn, Draw, torch.dtype], None]
+Make = Callable[[Sizes, Draw, torch.dtype], Drawn]
 
 _TAILS = (3, 4, 7, 8, 9, 31, 32, 33, 255, 256, 257, 1023, 1024, 1025, 4097)
 
@@ -82,18 +83,20 @@ def ordinary(inputs: Sequence[TensorArg], sizes: Sizes, draw: Draw) -> Drawn:
     return {arg.name: arg.ordinary(sizes, draw) for arg in inputs}
 
 
+def changed(inputs: Sequence[TensorArg], change: Change) -> Make:
+    """Ordinary values with that change, as a value family or an invariant makes them."""
+
+    def make(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> Drawn:
+        drawn = ordinary(inputs, sizes, draw)
+        change(drawn, draw, dtype)
+        return drawn
+
+    return make
+
+
 def families(inputs: Sequence[TensorArg], changes: dict[str, tuple[str, Change]]) -> tuple[Family, ...]:
     """Value families by name, each with its purpose and the change of ordinary values."""
-
-    def family(name: str, purpose: str, change: Change) -> Family:
-        def make(sizes: Sizes, draw: Draw, dtype: torch.dtype) -> Drawn:
-            drawn = ordinary(inputs, sizes, draw)
-            change(drawn, draw, dtype)
-            return drawn
-
-        return Family(name, purpose, make)
-
-    return tuple(family(name, purpose, change) for name, (purpose, change) in changes.items())
+    return tuple(Family(name, purpose, changed(inputs, change)) for name, (purpose, change) in changes.items())
 
 
 def non_finite(name: str) -> tuple[str, Change]:

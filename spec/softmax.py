@@ -25,23 +25,13 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from spec.contract import FLOAT32, Case, Draw, Invariant, Operator, Sizes, TensorArg
+from spec import rowwise
+from spec.contract import FLOAT32, Case, Operator, TensorArg
 from spec.forms import Formulas
 from spec.formulas import either
 from spec.rounding import stored, wide
-from spec.rowwise import (
-    Change,
-    Drawn,
-    case,
-    families,
-    matrix_cases,
-    non_finite,
-    on,
-    scaled,
-    tokens_cases,
-    vector_cases,
-    without_dimensions,
-)
+from spec.rowwise import case
+from spec.values import softmax as values
 
 
 def intermediates(input: Tensor) -> dict[str, Tensor]:
@@ -74,74 +64,20 @@ def vjp(cotangents: tuple[Tensor, ...], input: Tensor) -> Mapping[str, Tensor]:
     return {"input": stored(d_input, input.dtype)}
 
 
-def _shift(rows: Tensor, draw: Draw) -> None:
-    rows += draw.choice((len(rows), 1), (1000.0, -1000.0))
-
-
-def _masked(rows: Tensor, _: Draw) -> None:
-    rows[:, 1::2] = -30000.0
-
-
-def _confident(rows: Tensor, draw: Draw) -> None:
-    rows[:, -1:] += draw.choice((len(rows), 1), (5.0, 6.0, 8.0))
-
-
-def _one_hot(rows: Tensor, _: Draw) -> None:
-    rows[:, -1:] += 25.0
-
-
-def _ties(rows: Tensor, draw: Draw) -> None:
-    rows[:] = draw.choice(tuple(rows.shape), (-1.0, 0.5))
-
-
-def equal(rows: Tensor, _: Draw) -> None:
-    """All elements of a row are its first one."""
-    rows[:] = rows[:, :1].clone()
-
-
-def values(name: str) -> dict[str, tuple[str, Change]]:
-    """Changes of the rows of the input of that name, for value families."""
-    return {
-        "shifted": ("1000 added to a row or subtracted: exp overflows, or all of it underflows", on(name, _shift)),
-        "masked": ("every other element masked by -30000: exactly 0", on(name, _masked)),
-        "confident": (
-            "one element holds nine tenths or more: log p is small, and has all its digits",
-            on(name, _confident),
-        ),
-        "one-hot": ("one element holds nearly all, so that the gradient cancels", on(name, _one_hot)),
-        "wide-spread": ("elements over hundreds of powers of e", scaled(name, 40.0)),
-        "ties": ("two values, so that the largest element is not unique", on(name, _ties)),
-        "equal-rows": ("all elements of a row equal: 1/N each", on(name, equal)),
-        "non-finite": non_finite(name),
-    }
-
-
-MODELS = (
-    case("llama-3-8b", {"batch": 2, "features": 128256}, "Meta-Llama-3-8B/config.json: vocab_size", "size", "model"),
-    case(
-        "llama-3-8b-scores",
-        {"batch": 8, "features": 8192},
-        "Meta-Llama-3-8B/config.json: max_position_embeddings",
-        "size",
-        "model",
-    ),
+_8B = "Meta-Llama-3-8B/config.json"
+_MODELS = (
+    case("llama-3-8b", {"batch": 2, "features": 128256}, f"{_8B}: vocab_size", "size", "model"),
+    case("llama-3-8b-scores", {"batch": 8, "features": 8192}, f"{_8B}: max_position_embeddings", "size", "model"),
     case("large", {"batch": 8192, "features": 8192}, "all scores of one of its heads", "benchmark", "model"),
 )
-
-
 _SAVED = ("exponentials", "largest", "total")
 
 
-def of_rows(formulas: Formulas, invariant: Callable[[Tensor], Tensor], claim: str) -> Operator:
+def of_rows(formulas: Formulas, result: Callable[[Tensor], Tensor], claim: str) -> Operator:
     """The contract of an operator on one tensor whose rows are its last dimension, with three forms by its rank.
 
-    `invariant` gives the output where one element of a row is 0 and the others are -20000.
+    `result` gives the output where one element of a row is 0 and the others are -20000, as `claim` says.
     """
-
-    def dominant(sizes: Sizes, shape: tuple[str, ...]) -> Drawn:
-        input = torch.full(TensorArg("input", shape).shape_for(sizes), -20000.0, dtype=torch.float64)
-        input[..., :1] = 0.0
-        return {"input": input}
 
     def form(name: str, shape: tuple[str, ...], cases: tuple[Case, ...], forms: tuple[Operator, ...] = ()) -> Operator:
         inputs, elements = (TensorArg("input", shape, any_rank=True),), "*".join(shape)
@@ -152,29 +88,23 @@ def of_rows(formulas: Formulas, invariant: Callable[[Tensor], Tensor], claim: st
             forms=forms,
             autocast=FLOAT32,
             cases=cases,
-            families=families(inputs, values("input")),
-            invariants=(
-                Invariant(
-                    "dominant",
-                    claim,
-                    lambda sizes, *_: dominant(sizes, shape),
-                    lambda input: {"output": invariant(input)},
-                    bitwise=True,
-                ),
-            ),
-            refusals=(without_dimensions("input"),),
+            families=rowwise.families(inputs, values.changes("input")),
+            invariants=(values.dominant(inputs[0], result, claim),),
+            refusals=(rowwise.without_dimensions("input"),),
             elementwise=(f"2*{elements}", f"3*{elements}"),
             saved=tuple(TensorArg(each, shape if each == "exponentials" else shape[:-1]) for each in _SAVED),
         )
 
-    tokens = form("tokens", ("batch", "tokens", "features"), tokens_cases("features"))
-    vector = form("vector", ("features",), vector_cases("features"))
+    tokens = form("tokens", ("batch", "tokens", "features"), rowwise.tokens_cases("features"))
+    vector = form("vector", ("features",), rowwise.vector_cases("features"))
     pairs_cases = (
         case("small", {"batch": 3}, "two classes", "size", "small"),
         case("wide", {"batch": 300}, "many rows of two classes", "size"),
     )
     pairs = form("pairs", ("batch", "2"), pairs_cases)
-    return form("rows", ("batch", "features"), (*matrix_cases("features"), *MODELS), forms=(tokens, vector, pairs))
+    return form(
+        "rows", ("batch", "features"), (*rowwise.matrix_cases("features"), *_MODELS), forms=(tokens, vector, pairs)
+    )
 
 
 OPERATOR = of_rows(

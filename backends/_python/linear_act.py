@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from backends.base import check_arguments
-from spec.linear_act import ACTIVATIONS, OPERATOR
+from spec.activations import ACTIVATIONS
+from spec.linear_act import OPERATOR
 
 _WITHOUT_BIAS = OPERATOR.in_form("silu")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from harness.deriving.parameters import TensorParameter
+from harness.deriving.relations import related
 from harness.deriving.wording import first_line
 from harness.errors import UsageError
 
@@ -79,8 +80,9 @@ def symbols_of(
 ) -> tuple[TensorParameter, ...]:
     """The parameters with shapes in symbols, found from their examples. `call` takes tensors alone.
 
-    Axes of one length are one symbol if the reference refuses to let them differ. An axis that it does not let differ
-    from its own length is that number. Raises UsageError where the example itself is refused.
+    Axes of one length are one symbol if the reference refuses to let them differ. Lengths that change only together are
+    symbols and expressions of them. An axis that the reference does not let differ from its own length is that number.
+    Raises UsageError where the example itself is refused.
     """
     examples = tuple(parameter.example for parameter in parameters)
     if any(example is None for example in examples):
@@ -103,6 +105,7 @@ def symbols_of(
     for group in _together(where, parameters, probe, groups):
         name = _name(parameters, group[0], set(names.values()))
         names.update(dict.fromkeys(group, name))
+    names.update(_made_of_others(parameters, probe, whole, names))
     return tuple(
         replace(parameter, shape=tuple(names[number, dim] for dim in range(tensors[number].dim())))
         for number, parameter in enumerate(parameters)
@@ -174,6 +177,27 @@ def _together(
                 "--example in which unrelated lengths differ"
             )
     return others
+
+
+def _made_of_others(
+    parameters: Sequence[TensorParameter], probe: _Probe, whole: Sequence[Tensor], names: Mapping[Axis, str]
+) -> dict[Axis, str]:
+    """Expressions of axes that keep their length while all others do: those that are made of each other."""
+    left: dict[int, list[Axis]] = {}
+    for axis, name in names.items():
+        if not name.isidentifier():
+            left.setdefault(probe.length(axis), []).append(axis)
+    taken = set(names.values())
+
+    def accepts(lengths: Mapping[int, int]) -> bool:
+        return probe.accepts({axis: new for old, new in lengths.items() for axis in left[old]})
+
+    found = related(
+        {length: _name(parameters, axes[0], taken) for length, axes in left.items()},
+        {length: whole[axes[0][0]].shape[axes[0][1]] for length, axes in left.items()},
+        accepts,
+    )
+    return {axis: text for length, text in found.items() for axis in left[length]}
 
 
 def _place(parameters: Sequence[TensorParameter], axis: Axis) -> str:

@@ -1,4 +1,4 @@
-"""Right implementations of six operators, step by step: the sources of mutants. Each reference is in `mutated.py`."""
+"""Right implementations of seven operators, step by step: the sources of mutants. Each reference is in `mutated.py`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     centred = x - x.mean(-1, keepdim=True)
     deviation = torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5)
     return centred / deviation * weight + bias
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    seen = torch.where(mask, scores, -1e4)
+    return torch.softmax(seen, -1) @ v
 
 
 class _NormWithBackward(torch.autograd.Function):

@@ -50,6 +50,11 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return F.layer_norm(x, (x.shape[-1],), weight, bias)
 
 
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+    return torch.softmax(scores.masked_fill(~mask, -1e4), -1) @ v
+
+
 def _normal(*shape: int) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
@@ -62,6 +67,7 @@ REFERENCES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "cross_entropy": (cross_entropy, (_normal(6, 10), torch.arange(6))),
     "rotary": (rotary, (_normal(2, 6, 8), _normal(6, 8), _normal(6, 8))),
     "layer_norm": (layer_norm, (_normal(6, 64), _normal(64), _normal(64))),
+    "attention": (attention, (_normal(3, 5, 8), _normal(3, 7, 8), _normal(3, 7, 9), _normal(3, 5, 7) > -1)),
     "rms_norm_with_backward": (rms_norm, (_normal(6, 64), _normal(64))),
 }
 

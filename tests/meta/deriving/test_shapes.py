@@ -44,6 +44,15 @@ def product(x: Tensor, y: Tensor) -> Tensor:
     return x @ y
 
 
+def cell(x: Tensor, weights: Tensor, bias: Tensor, h: Tensor) -> Tensor:
+    one, other, third = (torch.cat([h, x], 1) @ weights + bias).chunk(3, 1)
+    return h * one.sigmoid() + other.sigmoid() * third.tanh()
+
+
+def of_pairs(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    return (x[:, :, None] * y[:, None, :]).flatten(1) * weight
+
+
 @pytest.mark.parametrize(
     ("function", "example", "inputs", "outputs"),
     [
@@ -63,6 +72,25 @@ def product(x: Tensor, y: Tensor) -> Tensor:
         (constant, (torch.randn(6, 7),), [("batch", "7")], [("batch", "7")]),
         # Square matrices: each length may still differ from the others.
         (product, (torch.randn(8, 8), torch.randn(8, 8)), [("batch", "x_1"), ("x_1", "y_1")], [("batch", "y_1")]),
+        # Lengths that are made of others.
+        (
+            cell,
+            (torch.randn(3, 4), torch.randn(9, 15), torch.randn(15), torch.randn(3, 5)),
+            [("batch", "x_1"), ("x_1 + h_1", "3*h_1"), ("3*h_1",), ("batch", "h_1")],
+            [("batch", "h_1")],
+        ),
+        (
+            cell,
+            (torch.randn(16, 32), torch.randn(160, 384), torch.randn(384), torch.randn(16, 128)),
+            [("batch", "x_1"), ("x_1 + h_1", "3*h_1"), ("3*h_1",), ("batch", "h_1")],
+            [("batch", "h_1")],
+        ),
+        (
+            of_pairs,
+            (torch.randn(2, 3), torch.randn(2, 5), torch.randn(15)),
+            [("batch", "x_1"), ("batch", "y_1"), ("x_1*y_1",)],
+            [("batch", "x_1*y_1")],
+        ),
         # A large example is called with shorter lengths.
         (product, (torch.randn(96, 64), torch.randn(64, 512)), [("batch", "x_1"), ("x_1", "y_1")], [("batch", "y_1")]),
         # A length of 1 that broadcasts stays.
@@ -73,6 +101,16 @@ def test_lengths(function: Callable[..., Any], example: Any, inputs: Any, output
     found = derive_from(function, example).operator
     assert [arg.shape for arg in found.inputs] == inputs
     assert [arg.shape for arg in found.outputs] == outputs
+
+
+def test_numbers_are_not_taken_for_lengths_made_of_others() -> None:
+    """7 and 14 are a multiple by chance: the reference takes no others."""
+
+    def tables(x: Tensor, y: Tensor) -> Tensor:
+        return x * torch.arange(7, dtype=x.dtype) + (y * torch.arange(14, dtype=y.dtype)).sum(-1, keepdim=True)
+
+    found = derive_from(tables, (torch.randn(6, 7), torch.randn(6, 14))).operator
+    assert [arg.shape for arg in found.inputs] == [("batch", "7"), ("batch", "14")]
 
 
 def test_a_large_example_is_called_with_few_elements() -> None:
