@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.bench import record
+from harness.errors import HarnessError
 from harness.gate.statistics import MINIMUM_LAUNCHES
 from harness.gate.verdict import EXIT_CODES, FAILED, INCONCLUSIVE, PASSED
 from harness.rendering.tables import insert
@@ -27,7 +28,7 @@ BACKENDS = {"cpu": "cpu-fused", "cuda": "cuda-fused"}
 
 
 def main() -> int:
-    """0: they agree. 1: they disagree. 4: the intervals are too wide to tell."""
+    """0: they agree. 1: they disagree. 4: the intervals are too wide to tell, or an instrument gives no times here."""
     given = _parser().parse_args()
     if given.draw:
         document = DOCUMENT.read_text(encoding="utf-8")
@@ -35,7 +36,11 @@ def main() -> int:
             document = insert(section(record.read(path, KIND, "--draw")), document, str(path))
         DOCUMENT.write_text(document, encoding="utf-8")
         return 0
-    made = measured(given)
+    try:
+        made = measured(given)
+    except HarnessError as error:  # such as times that the gate does not believe, because the machine is busy
+        print(f"the instruments cannot be compared here: {error}", file=sys.stderr)
+        return EXIT_CODES[INCONCLUSIVE]
     record.write(made, given.output)
     print(section(made))
     verdict = overall(judgements(made))
@@ -63,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def measured(given: argparse.Namespace) -> dict[str, Any]:
-    """The record of that many launches. Raises Broken if an instrument fails."""
+    """The record of that many launches. Raises a HarnessError if an instrument fails."""
     if given.launches < MINIMUM_LAUNCHES:
         sys.exit(f"--launches was {given.launches}, but should be at least {MINIMUM_LAUNCHES}")
     cases, phases = given.case or ["tutorial"], given.phase or PHASES
