@@ -269,7 +269,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(name="compile-cuda")
 def compile_cuda(session: nox.Session) -> None:
-    """Compile the CUDA sources with nvcc for sm_80, sm_90 and sm_100; needs nvcc, but no GPU."""
+    """Compile the CUDA sources with nvcc for sm_80, 89, 90, 100 and 120, or `-- 89 120`; needs nvcc, but no GPU."""
     run(session, "python", "-m", "harness", "compile-cuda", *session.posargs)
 
 

@@ -86,8 +86,9 @@ void launch_with_memory(const char* name, void (*kernel)(Parameters...), dim3 gr
                         void* stream, std::type_identity_t<Parameters>... arguments) {
   const auto cuda_stream = static_cast<cudaStream_t>(stream);
 #ifdef CUDA_EMULATED
-  emulation::give_memory(static_cast<size_t>(bytes));
-  emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
+  if (emulation::give_memory(static_cast<size_t>(bytes))) {
+    emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
+  }
 #else
   // More than 48 KiB is given to those alone who ask for it. A refusal is reported by the launch.
 #ifndef __HIPCC__

@@ -79,11 +79,17 @@ inline Copies& copies() {
 }
 
 /// Gives the blocks of the next launch that many bytes, and forgets what threads of earlier launches began to copy.
-inline void give_memory(size_t bytes) {
+/// False, as the last error says, if the device has less for a block.
+inline bool give_memory(size_t bytes) {
+  if (bytes > static_cast<size_t>(device.memory_of_block)) {
+    last_error = cudaErrorInvalidValue;
+    return false;
+  }
   auto& memory = memory_of_block();
   memory.resize((bytes + sizeof(Line) - 1) / sizeof(Line));
   std::memset(memory.data(), kUnwritten, memory.size() * sizeof(Line));
   copies().forget();
+  return true;
 }
 
 }  // namespace emulation

@@ -40,11 +40,24 @@ inline thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 using cudaStream_t = void*;
 
-enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidConfiguration = 9, cudaErrorLaunchFailure = 719 };
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorLaunchFailure = 719
+};
 
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 
 namespace emulation {
+
+/// What cudaDeviceGetAttribute says of the device. By default that of a large GPU, so that kernels get the grids that
+/// they get there. A program that emulates another one changes it before anything else: answers are remembered.
+struct Device {
+  int multiprocessors = 128, memory_of_block = 227 * 1024;
+};
+
+inline Device device;
 
 inline thread_local cudaError_t last_error = cudaSuccess;
 
@@ -119,9 +132,9 @@ inline cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-/// Multiprocessors and shared memory (227 KiB) of a large GPU, so that kernels get the grids that they get there.
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrMultiProcessorCount ? 128 : 227 * 1024;
+  const emulation::Device& device = emulation::device;
+  *value = attribute == cudaDevAttrMultiProcessorCount ? device.multiprocessors : device.memory_of_block;
   return cudaSuccess;
 }
 
@@ -136,6 +149,8 @@ inline const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
     case cudaSuccess:
       return "no error";
+    case cudaErrorInvalidValue:
+      return "invalid argument";
     case cudaErrorInvalidConfiguration:
       return "invalid configuration argument";
     default:

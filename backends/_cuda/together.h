@@ -20,8 +20,8 @@ inline unsigned char* shared_memory() { return emulation::shared_memory; }
 
 /// How many blocks of the kernel the current device holds at once; 0 if it cannot launch them together.
 template <typename... Parameters>
-int64_t resident_blocks(void (*)(Parameters...), int, size_t) {
-  return emulation::kResidentBlocks;
+int64_t resident_blocks(void (*)(Parameters...), int, size_t shared_bytes) {
+  return shared_bytes > static_cast<size_t>(emulation::device.memory_of_block) ? 0 : emulation::kResidentBlocks;
 }
 
 /// Whether the current device has the products of tensor_cores.h.

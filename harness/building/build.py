@@ -41,6 +41,7 @@ from backends.base import (
 )
 from harness.building import ahead
 from harness.building.cache import cache_root
+from harness.building.usage import usage_of
 from harness.errors import Broken, CannotBuild, Unavailable
 
 #: Seconds that one build may take, and that a second builder waits for the first.
@@ -248,7 +249,8 @@ def _present_architecture() -> list[str]:
 def compile_for_architectures(operator: CompiledOperator, architectures: Iterable[str]) -> list[str]:
     """Compile the `.cu` sources with nvcc for each of e.g. `("80", "90")`. No GPU is needed; nothing is kept.
 
-    Returns one line for each source and architecture. Raises Unavailable without nvcc, Broken with the log.
+    Returns one line for each source and architecture, with what its kernels need. Raises Unavailable without nvcc,
+    Broken with the log.
     """
     cuda = cuda_home()
     lines = []
@@ -260,8 +262,7 @@ def compile_for_architectures(operator: CompiledOperator, architectures: Iterabl
                 target = [f"-gencode=arch=compute_{architecture},code=sm_{architecture}"]
                 output = ["-c", str(source), "-o", f"{scratch}/out.o", "--resource-usage"]
                 log = run_compiler([*nvcc_command(cuda, common), *target, *output], Path(scratch), source.name)
-            kernels = log.count("Compiling entry function")
-            lines.append(f"{operator.namespace}/{source.name} sm_{architecture}: {kernels} kernels")
+            lines.append(f"{operator.namespace}/{source.name} sm_{architecture}: {usage_of(log).in_words()}")
     return lines
 
 

@@ -12,5 +12,5 @@ from harness.cli.main import COMMANDS
 def main(arguments: Sequence[str]) -> int:
     """Exit code 0 if all of them compile."""
     parser = parsing.parser("compile-cuda", COMMANDS["compile-cuda"])
-    parser.add_argument("architectures", nargs="*", default=["80", "90", "100"])
+    parser.add_argument("architectures", nargs="*", default=["80", "89", "90", "100", "120"])
     return cuda_sources.compile_all(build.compile_for_architectures, parser.parse_args(arguments).architectures)

@@ -23,13 +23,21 @@ def main(arguments: Sequence[str]) -> int:
         "--seconds", type=option_values.seconds, default=600.0, metavar="S", help="time for the whole session"
     )
     parser.add_argument("--seed", type=option_values.whole(0), default=secrets.randbits(31), metavar="N")
+    parser.add_argument(
+        "--size",
+        type=option_values.whole(1),
+        action="append",
+        default=[],
+        metavar="N",
+        help="let one dimension have this size in some calls; others have up to 33 (repeatable)",
+    )
     parser.add_argument("--sanitize", action="store_true", help="build with AddressSanitizer and UBSan (`nox -s fuzz`)")
     parser.add_argument("--folder", type=Path, metavar="FOLDER", help="where failing calls are kept, to be tried first")
     parsing.add_output(parser, "where the report goes", Path("reports/fuzz.json"))
     given = parser.parse_args(arguments)
     refuse_other_files("--output", given.output)
     selection = selection_options.read(given, given.sanitize)
-    report = session.run(selection, given.seconds, given.seed, given.folder)
+    report = session.run(selection, given.seconds, given.seed, given.folder, tuple(given.size))
     report.write(given.output)
     tables.print_report(report, tables.console(sys.stdout))
     print(f"\nreport: {given.output}")

@@ -62,11 +62,18 @@ class HostileCall:
 
 
 @st.composite
-def hostile_calls(draw: st.DrawFn, operator: Operator) -> HostileCall:
-    """A call of `operator`, usually with one spoilt argument, since a second one may hide the effect of the first."""
+def hostile_calls(draw: st.DrawFn, operator: Operator, larger: tuple[int, ...] = ()) -> HostileCall:
+    """A call of `operator`, usually with one spoilt argument, since a second one may hide the effect of the first.
+
+    In half of the calls one size is of `larger`, if there are any: a kernel for larger sizes is reached so, and a call
+    does not become large in all directions.
+    """
     names = [arg.name for arg in operator.inputs]
     choices = {symbol: _STEPS if symbol in operator.sequential else _SIZES for symbol in operator.symbols()}
     sizes = {symbol: draw(st.sampled_from(choice), label=symbol) for symbol, choice in choices.items()}
+    symbols = [symbol for symbol in sizes if symbol not in operator.sequential]
+    if larger and symbols and draw(st.booleans(), label="larger"):
+        sizes[draw(st.sampled_from(symbols))] = draw(st.sampled_from(larger))
     chosen = draw(st.lists(st.sampled_from(names), min_size=0, max_size=3, unique=True).map(sorted), label="spoilt")
     spoilt = tuple(
         (name, draw(st.sampled_from(sorted(SPOILINGS))), draw(st.integers(0, _NUMBERS - 1)))

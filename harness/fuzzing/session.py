@@ -45,12 +45,16 @@ NAME = "hostile-calls"
 
 @dataclass(frozen=True)
 class Fuzzing:
-    """The check: hostile calls for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed."""
+    """The check: hostile calls for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed.
+
+    `larger` are sizes that one dimension has in half of the calls.
+    """
 
     seconds: float = 0.0
     seed: int = 0
     examples: int = _TURN
     folder: str = ""
+    larger: tuple[int, ...] = ()
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
         """Draw hostile calls until the time is used; returns how many, and counts of their results."""
@@ -58,7 +62,7 @@ class Fuzzing:
         end = time.monotonic() + self.seconds
         turn = 0
         while turn == 0 or time.monotonic() < end:
-            _draw(subject, self.seed + turn, self.examples, self.folder, came_out)
+            _draw(self, subject, self.seed + turn, came_out)
             turn += 1
         return {"calls": came_out.total(), "came out": dict(came_out), "seed": self.seed}
 
@@ -68,20 +72,20 @@ class Fuzzing:
         return Property(NAME, "any call is refused cleanly or answered right, and nothing crashes", self)
 
 
-def _draw(subject: Subject, first: int, examples: int, folder: str, came_out: Counter[str]) -> None:
+def _draw(fuzzing: Fuzzing, subject: Subject, first: int, came_out: Counter[str]) -> None:
     failed: list[HostileCall] = []
 
     @seed(first)
     @settings(
-        max_examples=examples,
+        max_examples=fuzzing.examples,
         deadline=None,
-        database=DirectoryBasedExampleDatabase(folder) if folder else None,
+        database=DirectoryBasedExampleDatabase(fuzzing.folder) if fuzzing.folder else None,
         print_blob=False,
         report_multiple_bugs=False,
         phases=(Phase.reuse, Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(hostile_calls(subject.operator))
+    @given(hostile_calls(subject.operator, fuzzing.larger))
     def run(call: HostileCall) -> None:
         words = call.describe(subject.operator)
         traced.write_down(words, script(subject, call, words))
@@ -115,12 +119,12 @@ def _is_wanted(slot: Slot, selection: Selection) -> bool:
     return isinstance(slot.source.implementation(slot.operator.name), CompiledOperator)
 
 
-def run(selection: Selection, seconds: float, first: int, folder: Path | None) -> Report:
+def run(selection: Selection, seconds: float, first: int, folder: Path | None, larger: tuple[int, ...] = ()) -> Report:
     """Fuzz each function for its share of `seconds`; a finding ends its process only. Raises UsageError."""
     found = chosen(selection)
     judging.bind()
     share = seconds / len(found)
-    fuzzing = Fuzzing(share, first, folder=str(folder) if folder else "")
+    fuzzing = Fuzzing(share, first, folder=str(folder) if folder else "", larger=larger)
     isolation = Isolation(selection, Limits(seconds=share + _GRACE), (fuzzing.property,))
     try:
         return Report.of(_cells(found, isolation), environment.describe(), suite.describe())

@@ -108,7 +108,7 @@ def _one_launch(
         taken: dict[str, list[Quadruple]] = {kind: [] for kind in KINDS}
         for _ in range(plan.pairs):
             for kind in draw.sample(KINDS, len(KINDS)):
-                taken[kind].append(_quadruple((first, calls), sides[kind], calls, draw))
+                taken[kind].append(quadruple((first, calls), sides[kind], calls, draw))
         for worker in (first, second, last):
             worker.hold_times(samples.benchmark["device"])
     except SuspectTimes as error:
@@ -131,8 +131,9 @@ def _prepared(worker: Worker, benchmark: dict[str, Any], plan: SamplingPlan) -> 
     return int(worker.ask("calls", seconds=plan.seconds, multiple=TENTH))
 
 
-def _quadruple(a: tuple[Worker, int], b: tuple[Worker, int], calls: int, draw: random.Random) -> Quadruple:
-    """(A, B, B, A) times of one call, timed as ABBA or as BAAB."""
+def quadruple(a: tuple[Worker, int], b: tuple[Worker, int], calls: int, draw: random.Random) -> Quadruple:
+    """(A, B, B, A) times of one call, timed as ABBA or as BAAB. A block of a side has its own number of calls, and its
+    time is divided by `calls`."""
 
     def timed(side: tuple[Worker, int]) -> float:
         worker, own = side

@@ -179,6 +179,15 @@ def test_the_compiled_backends_are_fuzzed_and_the_others_if_asked() -> None:
         chosen(Selection(operators=("lltm",), devices=("cuda-emulated",), candidates=(), backends=("triton",)))
 
 
+@pytest.mark.parametrize(("larger", "verdict"), [((), PASS), ((130,), FAIL)])
+def test_a_kernel_for_larger_sizes_is_reached_if_one_is_asked_for(larger: tuple[int, ...], verdict: str) -> None:
+    def wrong_from_100_on(*inputs: Any) -> Any:
+        new_h, new_cell = Dense()(*inputs)
+        return (new_h * 1.5, new_cell) if max(new_h.shape) >= 100 else (new_h, new_cell)
+
+    assert judge(_subject(wrong_from_100_on), Fuzzing(examples=50, larger=larger).property).verdict == verdict
+
+
 def test_a_shipped_backend_stands_a_short_session() -> None:
     (slot,) = slots(Selection(operators=("lltm",), backends=("aten-cpp",), devices=("cpu",), dtypes=("float32",)))
     cell = judge(slot.subject(), Fuzzing(examples=25).property)

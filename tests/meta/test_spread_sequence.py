@@ -33,10 +33,19 @@ SPREAD = {
     "twice as wide": ("float32 1 3 299", 1, 1),
     "twice as wide, two slices a block": ("float16 2 3 401", 1, 2),
     "the widest": ("bfloat16 1 3 600", 1, 2),
+    "blocks of a smaller GPU": ("float32 1 3 299 99", 1, 1),
 }
 
-#: Sizes for which the device has too few blocks or registers: these are computed step by step.
-NOT_SPREAD = ["bfloat16 2 3 700", "float32 2 3 321", "float32 1 3 520", "bfloat16 2 3 1025", "bfloat16 2 200 150"]
+#: Sizes for which the device has too few blocks or registers, or blocks too little memory, by a last number in KiB:
+#: these are computed step by step.
+NOT_SPREAD = [
+    "bfloat16 2 3 700",
+    "float32 2 3 321",
+    "float32 1 3 520",
+    "bfloat16 2 3 1025",
+    "bfloat16 2 200 150",
+    "bfloat16 4 3 41 16",
+]
 
 #: A file, its text, what is there instead, and what the driver prints last.
 FAULTS = {

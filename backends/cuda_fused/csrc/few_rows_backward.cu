@@ -2,14 +2,16 @@
 // the first reading. Some blocks have rows, for d_input, and others have columns, for d_weight and d_bias.
 #include "launch.h"
 #include "layer_norm_math.h"
+#include "multiprocessors.h"
 #include "row_vectors.h"
 #include "rows.h"
 #include "slots.h"
 
 namespace OPERATOR_NAMESPACE {
 
-/// Rows up to which one kernel does everything.
-constexpr int64_t kFewRows = 128;
+/// Rows for each multiprocessor, up to which one kernel does everything: it saves launches, whose time does not depend
+/// on the rows, and reads the rows once more, which takes longer the fewer multiprocessors there are.
+constexpr int64_t kFewRows = 1;
 
 /// d_input of a row.
 template <int width, int held, typename scalar_t, typename real>
@@ -97,7 +99,7 @@ __global__ void few_rows_backward_kernel(int rows, int columns, int log_threads,
   gradient_of_row<width, held>(place, row, wanted < rows, grad_output, input, mean[row], rstd[row], weight, d_input);
 }
 
-bool is_few(int64_t rows) { return rows <= kFewRows; }
+bool is_few(int64_t rows) { return rows <= for_all_multiprocessors(kFewRows); }
 
 void launch_few_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output,
                               const void* input, const void* mean, const void* rstd, const void* weight, void* d_input,

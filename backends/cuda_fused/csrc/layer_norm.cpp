@@ -35,12 +35,13 @@ void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, 
   const auto dtype = x.scalar_type();
   const void *of_mean = mean.const_data_ptr(), *of_rstd = rstd.const_data_ptr();
   void *const to_x = place_or_null(d_input), *const stream = current_stream(x);
-  const bool fits = fits_backward(dtype, columns, {of_g, of_x, of_w, to_x});
-  if (fits && is_few(rows)) {
+  const bool fits_registers = fits_backward(dtype, columns, {of_g, of_x, of_w, to_x});
+  if (fits_registers && is_few(rows)) {
     launch_few_rows_backward(dtype, rows, columns, of_g, of_x, of_mean, of_rstd, of_w, to_x, place_or_null(d_weight),
                              place_or_null(d_bias), stream);
     return;
   }
+  const bool fits = fits_registers && has_memory_for_rows(dtype, rows, columns);
   const bool wants_sums = d_weight.defined() || d_bias.defined();
   const int64_t parts = fits ? row_parts(dtype, rows, columns) : column_parts(dtype, rows, columns);
   const Tensor sums = wants_sums ? at::empty({2, parts, columns}, rstd.options()) : Tensor();

@@ -12,6 +12,7 @@
 #include "functions.h"
 #include "launch.h"
 #include "lltm.h"
+#include "multiprocessors.h"
 #include "vectors.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -23,8 +24,9 @@ constexpr int kStates = 128, kMaxBatch = 64;
 constexpr int kAhead = 8;
 /// Lanes that end with the sums of one row.
 constexpr int kQuarter = kLanes / kRows;
-/// Products of two numbers in a forward, at most.
-constexpr int64_t kMaxProducts = 1 << 22;
+/// Products of two numbers in a forward for each multiprocessor, at most: their time depends on both, and that of the
+/// launches which one kernel saves on neither.
+constexpr int64_t kMaxProducts = 1 << 15;
 
 /// Sizes for which `is_small` is true fit an int, and so do all offsets.
 struct SmallSizes {
@@ -237,10 +239,10 @@ static SmallSizes small(const LltmSizes& sizes) {
 }
 
 bool is_small(const LltmSizes& sizes) {
-  const int64_t columns = sizes.state_size + sizes.input_features;
+  const int64_t columns = sizes.state_size + sizes.input_features, most = for_all_multiprocessors(kMaxProducts);
   // Each factor is compared by itself first, so that no product of them can overflow.
-  return sizes.batch <= kMaxBatch && columns <= kMaxProducts && sizes.batch * sizes.state_size <= kMaxProducts &&
-         3 * sizes.batch * sizes.state_size * columns <= kMaxProducts;
+  return sizes.batch <= kMaxBatch && columns <= most && sizes.batch * sizes.state_size <= most &&
+         3 * sizes.batch * sizes.state_size * columns <= most;
 }
 
 void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,

@@ -1,10 +1,16 @@
 // Sums over the threads of a row that need one barrier: what the kernels of LayerNorm add up.
 #pragma once
 
+#include <cstdint>
+
 #include "launch.h"
 #include "runtime.h"
 
 namespace OPERATOR_NAMESPACE {
+
+/// Shared memory that `row_sums` declares.
+template <int block, typename real>
+constexpr int64_t kRowSumsBytes = 2LL * 2 * (block / kLanes) * sizeof(real);
 
 /// Replaces both values by their sums over the threads of a row, in the same order each time. All threads of the block
 /// call it. `round` is odd in every other call: so one barrier is enough.

@@ -31,6 +31,9 @@ void launch_few_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows,
                               const void* grad_output, const void* input, const void* mean, const void* rstd,
                               const void* weight, void* d_input, void* d_weight, void* d_bias, void* stream);
 
+/// Whether the current device has the shared memory that a block of `launch_rows_backward` asks for.
+bool has_memory_for_rows(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
+
 /// The number of parts in which `launch_rows_backward` adds up the rows.
 int64_t row_parts(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns);
 

@@ -180,22 +180,45 @@ int64_t row_parts(ScalarType dtype, int64_t rows, int64_t columns) {
   return parts;
 }
 
+/// Shared memory that a block asks for: its stages, in whose place it adds up its sums at the end.
+template <typename scalar_t, int width, int held, int block>
+constexpr int64_t bytes_of_block(int stages) {
+  using real = compute_t<scalar_t>;
+  return std::max(stages * Stages<scalar_t, width, held, block>::kBytes,
+                  static_cast<int64_t>(2 * held * block * sizeof(Vector<real, width>)));
+}
+
+/// Whether the current device has that memory for a block, beside what the kernel declares.
+template <typename scalar_t, int width, int held, int block>
+static bool has_memory(int stages) {
+  return bytes_of_block<scalar_t, width, held, block>(stages) + kRowSumsBytes<block, compute_t<scalar_t>> <=
+         most_memory_of_block();
+}
+
+bool has_memory_for_rows(ScalarType dtype, int64_t rows, int64_t columns) {
+  bool result = false;
+  for_rows<kMostBackward, kWideBlock>(dtype, rows, columns, [&]<typename scalar_t, int width, int held>(int threads) {
+    result = block_of(threads) == kNarrowBlock ? has_memory<scalar_t, width, held, kNarrowBlock>(1)
+                                               : has_memory<scalar_t, width, held, kWideBlock>(1);
+  });
+  return result;
+}
+
 /// `launch_rows_backward` with that many threads in a block, and as many stages as there is memory for.
 template <typename scalar_t, int width, int held, int block>
 static void launch_of_blocks(int64_t rows, int64_t columns, int threads, const void* grad_output, const void* input,
                              const void* mean, const void* rstd, const void* weight, void* d_input, void* sums,
                              void* stream) {
   using real = compute_t<scalar_t>;
-  constexpr int64_t stage = Stages<scalar_t, width, held, block>::kBytes,
-                    part = 2LL * held * block * width * sizeof(real);
-  const bool has_two = 2 * stage <= most_memory_of_block();
+  const bool has_two = has_memory<scalar_t, width, held, block>(2);
   const auto kernel = has_two ? rows_backward_kernel<scalar_t, width, held, block, 1>
                               : rows_backward_kernel<scalar_t, width, held, block, 0>;
   launch_with_memory("rows_backward_kernel", kernel, {static_cast<unsigned>(parts_of(rows, threads))}, {block},
-                     std::max(has_two ? 2 * stage : stage, part), stream, rows, static_cast<int>(columns),
-                     log_of(threads), static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
-                     static_cast<const real*>(mean), static_cast<const real*>(rstd),
-                     static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
+                     bytes_of_block<scalar_t, width, held, block>(has_two ? 2 : 1), stream, rows,
+                     static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(grad_output),
+                     static_cast<const scalar_t*>(input), static_cast<const real*>(mean),
+                     static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
+                     static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
 }
 
 void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output, const void* input,

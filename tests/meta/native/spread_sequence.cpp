@@ -1,7 +1,8 @@
 // The kernels of lltm_sequence_spread.cu, emulated, against loops in double.
 //
-// Arguments: float32, float16 or bfloat16, then steps, batch and state_size. It prints the plans, and then "right",
-// what was wrong, or why a launch failed.
+// Arguments: float32, float16 or bfloat16, then steps, batch and state_size, and how many KiB of shared memory a block
+// of the device may ask for, unless that is as many as usual. It prints the plans, and then "right", what was wrong, or
+// why a launch failed.
 #include "lltm_sequence_spread.cu"
 
 #include <cmath>
@@ -128,7 +129,8 @@ struct Sequence {
 
 }  // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
+  if (count > 5) emulation::device.memory_of_block = std::atoi(arguments[5]) * 1024;
   const std::string name = arguments[1];
   const int64_t steps = std::atoi(arguments[2]), batch = std::atoi(arguments[3]), units = std::atoi(arguments[4]);
   const operators::SequenceSizes sizes{steps, batch, units, units + kInputFeatures};
