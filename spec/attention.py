@@ -23,6 +23,13 @@ the dtype, and the rounded weights may be those of d_scores; softmax is computed
 may be applied to query and key, as its root. Weights may be exp(scores - logsumexp(scores)), as FlashAttention's
 backward has them; where scores are some hundreds, the rounding of logsumexp alone makes errors of 1e-5 in float32.
 
+Scores of backward. FlashAttention keeps logsumexp and computes the scores again, by a product of other tiles. Their
+errors are not those of forward's scores, which are in logsumexp. So the weights of backward do not add up to 1: each is
+wrong by w (e' - e), with e and e' the errors of its score in backward and of the largest ones in forward. A weight of
+1, which errors of forward's scores alone would not change, is wrong by that too. So in half of the runs d_value and
+d_scores are made of such weights, and the output in d_scores of those of forward. In half types both have the scores in
+float32, where e' - e is nothing beside the rounding of a weight, so nothing is added there.
+
 Rounded scores. A score s is wrong by up to e = 3 u |s|: query and key are rounded after the root of the factor, and so
 is their product. Let E = e + sum(weights e), the error of a score plus that of the others by weight. The odds w/(1 - w)
 of a weight change by a factor of up to r = exp(E), so the weight changes by up to
