@@ -33,12 +33,7 @@ class WeightsAfterTheProduct(Attention):
         return (weights / largest) @ values * largest
 
 
-@control(
-    gives_up={
-        **OLD_STYLE,
-        "double-backward": "once_differentiable raises in .backward() alone; torch.autograd.grad returns None",
-    }
-)
+@control(gives_up=OLD_STYLE)
 class ScoresAgain(FlashAttention):
     """Backward has the weights of FlashAttention: scores of another order, and the logsumexp of forward's scores."""
 

@@ -48,8 +48,9 @@ class _Function(torch.autograd.Function):
         return output, logsumexp
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise NotImplementedError("attention: backward with create_graph=True is not supported")
         query, key, value, may, output, logsumexp = ctx.saved_tensors
         steps: FlashAttention = ctx.steps
         scale, q, g = steps.scale(query), steps.wide(query), steps.wide(g)
