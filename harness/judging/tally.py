@@ -226,5 +226,5 @@ def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> 
     """«bias was 0.5 at (3,), but should be 0.25 within 1e-7»: the worst element, both values, the allowance."""
     was, should = got.detach().cpu()[found.place].item(), envelope.exact[found.place].item()
     worst = found.worst
-    detail = found.special or f"{worst.name} error {worst.seen:.3g}, allowed {worst.allowed:.3g}"
+    detail = found.special or f"{worst.name} error {worst.values}"
     return f"{name} was {was:.9g} at {found.place}, but should be {should:.9g} ({detail})"
