@@ -160,7 +160,7 @@ class Tally:
         if bool(((again == got) | (again.isnan() & got.isnan())).all()):
             return []
         return [
-            f"the same call again gives {again[place].item():.9g} there: the result depends on earlier calls, on chance "
+            f"the same call again gives {again[place].item():.9g} there: it depends on earlier calls, on chance "
             "or on memory that was not written; a script that makes this call alone may not show it"
         ]
 
