@@ -55,7 +55,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -238,6 +238,8 @@ class _Region(threading.local):
     awaited = False
     #: Whether the next operation rounds a tensor of a `wide` block to the dtype: see `narrowed`.
     narrows = False
+    #: Whether this is a run of a half type.
+    of_half = False
 
 
 _region = _Region()
@@ -269,6 +271,11 @@ def one_sum() -> AbstractContextManager[None]:
     result one after another.
     """
     return _inside("one_sum")
+
+
+def of_half() -> bool:
+    """Whether this is a run under `Rounding` of a half type, whose sums are rounded less than its results."""
+    return _region.of_half
 
 
 def inside(block: str) -> bool:
@@ -404,6 +411,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         self._narrow = max(UNIT_ROUNDOFF[dtype], finest), underflow(dtype)
         self._wide = max(UNIT_ROUNDOFF[accumulator], finest), underflow(accumulator)
         self._accumulator = max(UNIT_ROUNDOFF[accumulator], finest)
+        #: What `of_half` was before each block that this mode is in.
+        self._before: list[bool] = []
         #: g(K) of the last product or sum.
         self._growth: Tensor | float = 0.0
         self._noise = Noise(seed, runs)
@@ -412,6 +421,15 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         #: The runs that save narrow results, and by its address each wide tensor with its narrow one.
         self._saving = torch.tensor([bool((seed + run) & 8) for run in range(runs)])
         self._narrowed: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def __enter__(self) -> Self:
+        self._before.append(_region.of_half)
+        _region.of_half = self._narrow[0] > self._wide[0]
+        return super().__enter__()  # type: ignore[no-any-return, no-untyped-call]
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)  # type: ignore[no-untyped-call]
+        _region.of_half = self._before.pop()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -1,5 +1,12 @@
 """The formulas that contracts of attention share: `spec.attention` has them in its docstring, with their precision.
 
+Scores of backward. FlashAttention keeps logsumexp and computes the scores again, by a product of other tiles. Their
+errors are not those of forward's scores, which are in logsumexp. So the weights of backward do not add up to 1: each is
+wrong by w (e' - e), with e and e' the errors of its score in backward and of the largest ones in forward. A weight of
+1, which errors of forward's scores alone would not change, is wrong by that too. So in half of the runs d_value and
+d_scores are made of such weights, and the output in d_scores of those of forward. In half types both have the scores in
+float32, where e' - e is nothing beside the rounding of a weight, so nothing is added there.
+
 Rounded scores. A score s is wrong by up to e = 3 u |s|: query and key are rounded after the root of the factor, and so
 is their product. Let E = e + sum(weights e), the error of a score plus that of the others by weight. The odds w/(1 - w)
 of a weight change by a factor of up to r = exp(E), so the weight changes by up to
@@ -23,7 +30,7 @@ from torch import Tensor
 
 from spec.contract import LOWER, TensorArg
 from spec.formulas import either
-from spec.rounding import one_rounding, stored, wide
+from spec.rounding import of_half, one_rounding, stored, wide
 
 _Named = dict[str, Tensor]
 #: Roundings of a score: of query and key times the root of the factor, and of their product.
@@ -49,12 +56,21 @@ def intermediates(
     query: Tensor, key: Tensor, mask: Tensor | None = None, is_causal: bool = False, **_: Tensor
 ) -> _Named:
     """scores and weights, of shape (batch, query heads, queries, tokens)."""
+    scores, weights, _again = _weights(query, key, mask, is_causal)
+    return {"scores": scores, "weights": weights}
+
+
+def _weights(
+    query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, *, again: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores and weights, and with `again` the weights of scores that backward computes anew."""
     keys, may = for_queries(key, query).mT, allowed(query, key, mask, is_causal)
     scale = 1 / math.sqrt(query.shape[3])
     root = math.sqrt(scale)
-    scores = either(lambda: query @ keys * scale, lambda: (query * root) @ (keys * root))
+    product = query @ keys * scale
+    scores = either(lambda: product, lambda: (query * root) @ (keys * root))
     rounding = one_rounding(scores.detach())
-    with wide(scores) as (s,):
+    with wide(scores, product) as (s, anew):
         seen = s.masked_fill(~may, -math.inf)
         largest = seen.amax(-1, keepdim=True) if s.shape[3] else s.sum(-1, keepdim=True)
         shift = largest.masked_fill(largest == -math.inf, 0.0)
@@ -62,8 +78,13 @@ def intermediates(
         total = exponentials.sum(-1, keepdim=True)
         total = total.masked_fill(total == 0, 1.0)
         weights = either(lambda: exponentials / total, lambda: torch.exp(seen - (shift + total.log())))
-        weights = weights + _beyond_first_order(weights.detach(), rounding)
-    return {"scores": scores, "weights": weights}
+        beyond = _beyond_first_order(weights.detach(), rounding)
+        weights = weights + beyond
+        if not again or of_half():
+            return scores, weights, weights
+        seen_again = anew.masked_fill(~may, -math.inf)
+        by_sum = either(lambda: weights, lambda: torch.exp(seen_again - (shift + total.log())) + beyond)
+    return scores, weights, by_sum
 
 
 def _beyond_first_order(weights: Tensor, rounding: Tensor) -> Tensor:
@@ -93,11 +114,12 @@ def vjp(
     """Gradients by name, by the formulas of the module's docstring; an empty tensor for the mask."""
     (g,), dtype, scale = cotangents, query.dtype, 1 / math.sqrt(query.shape[3])
     keys, values = for_queries(key, query), for_queries(value, query)
-    p = intermediates(query, key, mask, is_causal)["weights"]
+    _, p, p_again = _weights(query, key, mask, is_causal, again=True)
     weights = stored(p, dtype)
+    weights_again = weights if p_again is p else stored(p_again, dtype)
     output, d_weights = weights @ values, g @ values.mT
-    with wide(d_weights, g, output, weights) as (d_p, wide_g, o, saved):
-        used = either(lambda: p, lambda: saved)
+    with wide(d_weights, g, output, weights_again) as (d_p, wide_g, o, saved):
+        used = either(lambda: p_again, lambda: saved)
         mean = either(lambda: (used * d_p).sum(-1, keepdim=True), lambda: (wide_g * o).sum(-1, keepdim=True))
         d_scores = used * (d_p - mean)
     d_scores = stored(d_scores, dtype)
@@ -110,7 +132,7 @@ def vjp(
     return {
         "query": d_scores @ keys * scale,
         "key": shared(d_scores.mT @ query * scale),
-        "value": shared(weights.mT @ g),
+        "value": shared(weights_again.mT @ g),
         "mask": query.new_empty(0),
     }
 

@@ -48,6 +48,15 @@ class Statistic:
             return self.seen / self.allowed
         return 0.0 if self.seen == 0 else math.inf
 
+    @property
+    def values(self) -> str:
+        """`0.0012, allowed 0.0011`, with as many digits as show which one is larger."""
+        for digits in range(3, 18):
+            seen, allowed = f"{self.seen:.{digits}g}", f"{self.allowed:.{digits}g}"
+            if seen != allowed or self.seen == self.allowed:
+                break
+        return f"{seen}, allowed {allowed}"
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -2,8 +2,8 @@
 
 A function made of PyTorch's operations shows its intermediate tensors, and a compiled one those that its own operators
 return. One more call records them all. Each of the contract's `intermediates` is searched for among them, within an
-allowance that is made as for results. Steps that are fused, or computed in pieces as in a loop over time, are not
-visible, and nothing is said about them.
+allowance that is made as for results. If all come out right, the next operation that makes something else is named.
+Steps that are fused, or computed in pieces as in a loop over time, are not visible, and nothing is said about them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ def first_divergence(subject: Subject, scenario: Scenario) -> str:
             return "; ".join([*words, f"{name} is the first step that comes out wrong: {operation} gives it, {off}"])
         if number > last:  # a step before the last right one was only not visible
             return f"{words[0]}; the error is in {name} or later" if good else ""
-    return f"{words[0]}; the error is in what comes after" if good else ""
+    if not good:
+        return ""
+    last_made = min(right[good[-1]])
+    after = (seen for k, seen in enumerate(found) if k > last_made and k not in known and not seen.is_view)
+    operation = next((seen.operation for seen in after), "")
+    return f"{words[0]}; the error is in what comes after{f', from {operation} on' if operation else ''}"
 
 
 def _seen(subject: Subject, scenario: Scenario, shapes: set[tuple[int, ...]]) -> list[Seen]:

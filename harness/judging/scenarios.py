@@ -9,6 +9,8 @@ from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
 from spec.contract import Case, Operator
 
 SEEDS = 3
+#: Rows of a call that shall have more than the fast path of a kernel needs: no multiple of a block, but of 7.
+ROWS = 49
 
 
 def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
@@ -75,7 +77,11 @@ def of_layouts(operator: Operator) -> list[Scenario]:
 
 
 def of_subsets(operator: Operator) -> list[Scenario]:
-    """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss."""
+    """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss.
+
+    And of ROWS rows every proper subset with each kind of cotangent that repeats numbers: a backward may have a shorter
+    way for these.
+    """
     case = representative(operator)
     inputs = [arg.name for arg in operator.inputs if arg.differentiable]
     outputs = [arg.name for arg in operator.outputs]
@@ -84,4 +90,8 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         missing = tuple((name, "missing") for name in unused)
         for wanted in chain.from_iterable(combinations(inputs, n) for n in range(len(inputs) + 1)):
             found.append(Scenario.of(case, cotangents=missing, wanted=wanted))
+    rows = tuple((symbol, ROWS if symbol == "batch" else size) for symbol, size in case.sizes.items())
+    for wanted in chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))):
+        for kind in ("scaled", "rows", "columns"):
+            found.append(Scenario(rows, "rows", cotangents=tuple((name, kind) for name in outputs), wanted=wanted))
     return found

@@ -152,7 +152,8 @@ class Subject:
             return {}
         differentiable = [(y, g) for y, g in used if y.requires_grad]
         if not differentiable:
-            if any(self._owed(name, scenario) is not None for name in wanted):
+            has_elements = any(y.numel() > 0 for y, _ in used)
+            if any(self._depends(name, scenario, has_elements) for name in wanted):
                 raise Failure(f"no output requires grad, but should: {', '.join(wanted)} require it {where}")
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
@@ -195,6 +196,20 @@ class Subject:
         ys, gs = zip(*used, strict=True)
         (gradient,) = torch.autograd.grad(ys, [exact.inputs[index]], gs, allow_unused=True)
         return gradient
+
+    def _depends(self, name: str, scenario: Scenario, has_elements: bool) -> bool:
+        """Whether the loss depends on that input at these sizes. The first gate of a scan from 0 multiplies nothing.
+
+        A gradient of 0 is no proof: it may be 0 at these values alone, and of an empty batch it always is.
+        """
+        missing = tuple(pair for pair in scenario.cotangents if pair[1] == "missing")
+        owed = self._owed(name, scenario)
+        if owed is None:
+            return False
+        if not has_elements or owed.numel() == 0 or bool(owed.any()):
+            return True
+        usual = self._owed(name, replace(scenario, values="normal", cotangents=missing))
+        return usual is not None and bool(usual.any())
 
     def _missing(self, name: str, tensor: Tensor, wanted: dict[str, Tensor], scenario: Scenario) -> Tensor:
         reference = self._owed(name, scenario)

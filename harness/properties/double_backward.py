@@ -18,6 +18,12 @@ from harness.report.levels import GRADIENTS
 #: Second derivatives have no envelope of their own. Right ones agree far better than this in float64.
 RELATIVE = 1e-8
 
+#: What to do where backward has a graph that leads nowhere.
+_DETACHED = (
+    "no gradient depends on an input or a cotangent, as with once_differentiable, which raises in .backward() alone, "
+    "not in torch.autograd.grad: to refuse, raise an error in backward where torch.is_grad_enabled()"
+)
+
 
 def check(subject: Subject) -> dict[str, Any]:
     """The gradient of a fixed combination of all gradients, against that of the reference, in float64."""
@@ -49,10 +55,11 @@ def check(subject: Subject) -> dict[str, Any]:
         value = torch.zeros_like(y) if got is None else got.detach().cpu()
         off = float((value - y).norm() / y.norm()) if bool(y.any()) else float(value.norm())
         if not off <= RELATIVE:
-            raise Failure(
+            failure = Failure(
                 f"second derivative with respect to {name} is off by {off:.2g} of its norm, but should be right or "
                 f"refused: double backward is silently wrong {where}"
             )
+            raise failure.adding(_DETACHED) if all(one is None for one in found) else failure
     return {"double backward": "supported"}
 
 

@@ -266,8 +266,8 @@ def _hold(
             raise Failure(
                 f"{name} of {identity.way.words} was {was:.9g} at {found.place}, but should be {should:.9g}, that of "
                 f"{identity.other.words}: {identity.claim} "
-                f"({found.worst.name} of half the difference {found.worst.seen:.3g}, "
-                f"allowed {found.worst.allowed:.3g}) [{scenario.describe(subject.operator)}]",
+                f"({found.worst.name} of half the difference {found.worst.values}) "
+                f"[{scenario.describe(subject.operator)}]",
                 figures={"worst": found.figures(name, scenario.describe(subject.operator))},
             )
 
@@ -297,8 +297,7 @@ def _hold_closed_form(subject: Subject, scenario: Scenario, invariant: Invariant
             was, value = got[name][comparison.place].item(), should[comparison.place].item()
             raise Failure(
                 f"{name} was {was:.9g} at {comparison.place}, but should be {value:.9g}: {invariant.claim} "
-                f"({comparison.worst.name} error {comparison.worst.seen:.3g}, allowed "
-                f"{comparison.worst.allowed:.3g}) {where}",
+                f"({comparison.worst.name} error {comparison.worst.values}) {where}",
                 figures={"worst": comparison.figures(name, where)},
             )
 

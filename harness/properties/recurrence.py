@@ -87,7 +87,7 @@ def check(subject: Subject) -> dict[str, Any]:
             worst = comparison.worst
             raise Failure(
                 f"{name} after {steps} steps was {was:.9g} at {comparison.place}, but should be {should:.9g} "
-                f"({comparison.special or f'{worst.name} error {worst.seen:.3g}, allowed {worst.allowed:.3g}'}; "
+                f"({comparison.special or f'{worst.name} error {worst.values}'}; "
                 f"horizon {horizon[name]} steps) {where}",
                 figures={}
                 if comparison.special

@@ -57,7 +57,9 @@ def check(subject: Subject) -> dict[str, Any]:
             tally.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario))
         except Failure as failure:
             if not isinstance(failure.__cause__, CANDIDATE_ERRORS):
-                raise
+                name = subject.operator.inputs[k].name
+                apart = f"{inputs[k].stride(dim):,} elements apart in memory along dimension {dim}"
+                raise failure.prefixed(f"{name} is {apart}, beyond 2^31 in all: ") from failure
             refused[f"{subject.operator.inputs[k].name}, dimension {dim}"] = one_line(failure.__cause__)
     if subject.device == CUDA:
         torch.cuda.empty_cache()  # gigabytes that no other worker on this GPU could use

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.judging.compare import NOT_FINITE, SAME, compare, has_evidence
+from harness.judging.compare import NOT_FINITE, SAME, Statistic, compare, has_evidence
 from harness.judging.oracle import evaluate, expected
 from harness.judging.scenario import Scenario, realise
 from spec.envelope import Envelope, envelopes
@@ -52,6 +52,12 @@ def test_the_worst_element_is_named() -> None:
     found = compare(got, envelope(y))
     assert found.place == (2, 1)
     assert found.wrong.nonzero().tolist() == [[2, 1]]
+
+
+def test_error_and_allowance_do_not_look_equal() -> None:
+    assert Statistic("rms", 0.5, 0.001).values == "0.5, allowed 0.001"
+    assert Statistic("gain", 0.0012031, 0.0011998).values == "0.001203, allowed 0.0012"
+    assert Statistic("gain", 0.0, 0.0).values == "0, allowed 0"
 
 
 def test_a_scale_that_no_element_shows_is_seen_by_the_gain() -> None:

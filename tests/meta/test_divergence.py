@@ -33,7 +33,7 @@ def _sentence(function: Callable[..., Any], operator: str = "lltm", dtype: torch
         ("lltm-math-EluHalfAlpha", "candidate is the first step that comes out wrong: aten.elu gives it, off by 0.2"),
         ("lltm-math-ReluCandidate", "candidate is the first step that comes out wrong: aten.relu gives it"),
         ("lltm-math-NoOldCell", "candidate come out right; the error is in new_cell or later"),
-        ("lltm-math-NoTanh", "candidate, new_cell come out right; the error is in what comes after"),
+        ("lltm-math-NoTanh", "candidate, new_cell come out right; the error is in what comes after, from aten.mul on"),
         ("lltm-gaming-Tf32Product", "gates is the first step that comes out wrong"),
         (
             "mlp-math-LeakyRelu",

@@ -61,9 +61,10 @@ _SIGN = Drawn("mlp", "rows", "sign", "the sign is wrong", _WRONG, _RIGHT, Witnes
 
 
 def test_every_property_is_asked() -> None:
-    first = [property.name for property in judge.ordered()][:3]
+    first = [property.name for property in judge.ordered(leaves_state=True)][:3]
     assert first == ["global-state", "forward-parity", "vjp-parity"], "a mode that the fault sets must not be set yet"
-    assert {property.name for property in judge.ordered()} == set(all_properties())
+    for leaves_state in (False, True):
+        assert {property.name for property in judge.ordered(leaves_state)} == set(all_properties())
 
 
 def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +72,7 @@ def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatc
     assert (outcome.property, outcome.verdict, outcome.caught) == ("forward-parity", FAIL, True)
     assert "output was" in outcome.reason
 
-    monkeypatch.setattr(judge, "ordered", lambda: [all_properties()["forward-parity"]])
+    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [all_properties()["forward-parity"]])
     assert not judge.judged(replace(_SIGN, source=_RIGHT)).caught
     assert not judge.judged(replace(_SIGN, honest=_WRONG)).caught, "what the twin fails as well says nothing"
 
@@ -81,12 +82,12 @@ def test_an_error_of_the_suite_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyError("of the suite")
 
     parity = all_properties()["forward-parity"]
-    monkeypatch.setattr(judge, "ordered", lambda: [replace(parity, name="odd", check=broken)])
+    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [replace(parity, name="odd", check=broken)])
     outcome = judge.judged(_SIGN)
     assert (outcome.caught, outcome.verdict) == (False, judge.ERROR)
     assert outcome.reason.startswith("odd raised KeyError")
 
-    monkeypatch.setattr(judge, "ordered", lambda: [replace(parity, name="odd", check=broken), parity])
+    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [replace(parity, name="odd", check=broken), parity])
     assert judge.judged(_SIGN).property == "forward-parity"
 
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from backends._python.attention import check_attention_arguments
 from tests.zoo.honest.attention import Attention
+from tests.zoo.honest.flash_attention import FlashAttention
 from tests.zoo.registry import OLD_STYLE, control
 
 
@@ -30,6 +31,11 @@ class WeightsAfterTheProduct(Attention):
     def output(self, weights: Tensor, values: Tensor) -> Tensor:
         largest = weights.amax(-1, keepdim=True).clamp(min=1e-30) if weights.shape[-1] else 1.0
         return (weights / largest) @ values * largest
+
+
+@control(gives_up=OLD_STYLE)
+class ScoresAgain(FlashAttention):
+    """Backward has the weights of FlashAttention: scores of another order, and the logsumexp of forward's scores."""
 
 
 @control

@@ -52,7 +52,7 @@ def tile_by_tile(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, 
     keys, values = (each.to(wide).repeat_interleave(groups, 1).transpose(0, 1) for each in (key, value))
     may = may_see(cu_seqlens, query.shape[0], is_causal)
     most = torch.full_like(q[..., :1], -1e30)
-    total, output = torch.zeros_like(most), q * 0  # of no tokens too, the output depends on query
+    total, output = torch.zeros_like(most), torch.zeros_like(q)
     for begin in range(0, query.shape[0], 16):
         tile = slice(begin, begin + 16)
         scores = torch.where(may[:, tile], q @ keys[:, tile].mT, -math.inf)
@@ -60,4 +60,6 @@ def tile_by_tile(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, 
         shrink, exponentials = torch.exp(most - more), torch.exp(scores - more)
         total = total * shrink + exponentials.sum(-1, keepdim=True)
         output, most = output * shrink + exponentials @ values[:, tile], more
-    return (output / torch.where(total == 0, 1.0, total)).transpose(0, 1).to(query.dtype)
+    output = output / torch.where(total == 0, 1.0, total)
+    of_none = q[:, :0] @ keys[:, :0].mT @ values[:, :0]  # of no tokens too, the output depends on all three
+    return torch.cat((output, of_none), 1).transpose(0, 1).to(query.dtype)
