@@ -102,12 +102,28 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _DEAR = frozenset({"accidents", "built", "judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist keep the order below; it would begin with the groups of most tests, which end soon."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook, before the hooks of a conftest
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests of a dear fixture by their module, for `--dist loadgroup`."""
+    """Group the tests of a dear fixture by their module, for `--dist loadgroup`, and begin with what takes longest.
+
+    The tests of contracts come last: each takes milliseconds, so that no worker is without work at the end.
+    """
     for item in items:
         if isinstance(item, pytest.Function) and _DEAR.intersection(item.fixturenames):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.path.is_relative_to(ROOT / "tests" / "spec"):
+        return 2
+    return 0 if item.get_closest_marker("xdist_group") else 1
 
 
 @dataclass(frozen=True)
