@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from backends.base import CompiledOperator
 from harness.building import build
+from harness.running import forking
+from tests.meta.served import Commands
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,16 +29,39 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def python() -> Run:
-    """Run `python ARGUMENTS` in the project's folder, and wait for its end."""
+def _commands() -> Iterator[Commands | None]:
+    """The process from which this worker's commands are forked, where that can be."""
+    if not forking.AVAILABLE:
+        yield None
+        return
+    commands = Commands(ROOT, environment())
+    yield commands
+    commands.close()
 
-    def run(*arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, *map(str, arguments)]
+
+@pytest.fixture(scope="session")
+def python_in(_commands: Commands | None) -> Run:
+    """Run `python ARGUMENTS` in the folder that is the first argument, and wait for its end.
+
+    It is forked if `Commands` can: none of the tests that take this fixture is about the start of a process.
+    """
+
+    def run(folder: object, *arguments: object, **changes: str) -> subprocess.CompletedProcess[str]:
+        words, variables, place = [str(word) for word in arguments], environment(**changes), Path(str(folder))
+        if _commands is not None and _commands.can(words, variables):
+            return _commands.run(words, place, variables, 300)
+        command = [sys.executable, *words]
         return subprocess.run(
-            command, cwd=ROOT, env=environment(**changes), capture_output=True, text=True, check=False, timeout=300
+            command, cwd=place, env=variables, capture_output=True, text=True, check=False, timeout=300
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def python(python_in: Run) -> Run:
+    """Run `python ARGUMENTS` in the project's folder, and wait for its end."""
+    return functools.partial(python_in, ROOT)
 
 
 @pytest.fixture(scope="session")
@@ -76,12 +102,28 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _DEAR = frozenset({"accidents", "built", "judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist keep the order below; it would begin with the groups of most tests, which end soon."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook, before the hooks of a conftest
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests of a dear fixture by their module, for `--dist loadgroup`."""
+    """Group the tests of a dear fixture by their module, for `--dist loadgroup`, and begin with what takes longest.
+
+    The tests of contracts come last: each takes milliseconds, so that no worker is without work at the end.
+    """
     for item in items:
         if isinstance(item, pytest.Function) and _DEAR.intersection(item.fixturenames):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if item.path.is_relative_to(ROOT / "tests" / "spec"):
+        return 2
+    return 0 if item.get_closest_marker("xdist_group") else 1
 
 
 @dataclass(frozen=True)

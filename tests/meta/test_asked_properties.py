@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import functools
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from harness.pytest_plugin.asked_properties import SUITE, by_tests, refuse_files
 from harness.report.cell import PASS
 from harness.report.merge import merge
 from harness.report.report import Report
-from tests.meta.conftest import environment
+from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
 
 _KERNELS = """
@@ -23,14 +22,6 @@ from torch.nn.functional import linear
 def right(input, hidden_weights, hidden_bias, output_weights, output_bias):
     return linear(linear(input, hidden_weights, hidden_bias).relu(), output_weights, output_bias)
 """
-
-
-def _judge(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "k.py").write_text(_KERNELS)
-    command = [sys.executable, "-m", "harness", "judge", *options]
-    return subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=300
-    )
 
 
 @pytest.mark.parametrize(
@@ -65,14 +56,16 @@ def test_a_file_without_an_option_is_told_what_to_write(tmp_path: Path) -> None:
         refuse_files(["lltm"], ["mlp"])
 
 
-def test_names_as_tables_print_them_select_and_nothing_but_the_report_is_left(tmp_path: Path) -> None:
+def test_names_as_tables_print_them_select_and_nothing_but_the_report_is_left(python_in: Run, tmp_path: Path) -> None:
     """And a run that selects nothing, or is told wrongly what to do, leaves the earlier report."""
+    (tmp_path / "k.py").write_text(_KERNELS)
+    judge = functools.partial(python_in, tmp_path, "-m", "harness", "judge")
     chosen = ["--candidate=mlp=k.py:right", "--dtype=float32", "--device=cpu"]
-    assert _judge(tmp_path, *chosen, "-k", "forward-parity").returncode == 0
+    assert judge(*chosen, "-k", "forward-parity").returncode == 0
     report = tmp_path / "reports" / "conformance.json"
     found = Report.read(report)
     assert [(each.property, each.verdict) for each in found.cells] == [("forward-parity", PASS)]
-    named = _judge(tmp_path, *chosen, "--property=drawn-calls", "--property=layouts")
+    named = judge(*chosen, "--property=drawn-calls", "--property=layouts")
     assert named.returncode == 0, named.stdout
     found = Report.read(report)
     assert [each.property for each in found.cells] == ["drawn-calls", "layouts"]
@@ -81,8 +74,8 @@ def test_names_as_tables_print_them_select_and_nothing_but_the_report_is_left(tm
     assert file[1]["source"] == f"mlp={(tmp_path / 'k.py').resolve()}:right"
     assert len(file[1]["sha256"]) == 64
     before = report.read_bytes()
-    assert _judge(tmp_path, *chosen, "-k", "no-such-property").returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    wrong = _judge(tmp_path, "k.py")
+    assert judge(*chosen, "-k", "no-such-property").returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    wrong = judge("k.py")
     assert wrong.returncode == pytest.ExitCode.USAGE_ERROR
     assert "write --candidate OPERATOR=k.py:right" in wrong.stderr
     assert report.read_bytes() == before

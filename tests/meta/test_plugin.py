@@ -24,21 +24,19 @@ from harness.report.cell import FAIL, PASS
 from spec.contract import Case, Draw, Operator, Sizes
 from spec.lltm import OPERATOR as LLTM
 from spec.mlp import OPERATOR as MLP
-from tests.meta.conftest import ROOT, environment
+from tests.meta.conftest import ROOT, Run
+
+Judge = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _judge(folder: Path, *options: str, path: tuple[Path, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """`python -m harness judge` in a folder that is not this repository."""
-    found = ":".join(map(str, (*path, ROOT)))
-    return subprocess.run(
-        [sys.executable, "-m", "harness", "judge", *options],
-        cwd=folder,
-        env=environment(PYTHONPATH=found),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+@pytest.fixture(scope="session")
+def judge(python_in: Run) -> Judge:
+    """`python -m harness judge` in a folder that is not this repository; `path` is importable there."""
+
+    def run(folder: Path, *options: str, path: tuple[Path, ...] = ()) -> subprocess.CompletedProcess[str]:
+        return python_in(folder, "-m", "harness", "judge", *options, PYTHONPATH=":".join(map(str, (*path, ROOT))))
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +49,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_example_is_found_by_its_entry_points_and_passes(installed: Path) -> None:
+def test_the_example_is_found_by_its_entry_points_and_passes(judge: Judge, installed: Path) -> None:
     backends = ["--backend", "bias-gelu-plain", "--backend", "bias-gelu-by-hand"]
     options = ["--operator", "bias_gelu", "--device", "cpu", "--dtype", "float32", *backends]
-    run = _judge(installed, *options, path=(installed / "site",))
+    run = judge(installed, *options, path=(installed / "site",))
     assert run.returncode == 0, run.stdout + run.stderr
     cells = json.loads((installed / "reports" / "conformance.json").read_text())["cells"]
     assert {cell["backend"] for cell in cells} == {"bias-gelu-plain", "bias-gelu-by-hand"}
@@ -64,36 +62,30 @@ def test_the_example_is_found_by_its_entry_points_and_passes(installed: Path) ->
     assert not [cell for cell in cells if cell["verdict"] in ("fail", "no-evidence")]
 
 
-def test_its_readme_names_commands_that_exist() -> None:
+def test_its_readme_names_commands_that_exist(python: Run) -> None:
     text = (ROOT / "examples" / "plugin" / "README.md").read_text()
     for command in ("judge", "bench", "html"):
         assert f"python -m harness {command} " in text
-        run = subprocess.run(
-            [sys.executable, "-m", "harness", command, "--help"],
-            cwd=ROOT,
-            env=environment(),
-            capture_output=True,
-            check=False,
-        )
+        run = python("-m", "harness", command, "--help")
         assert run.returncode == 0, command
 
 
-def test_a_new_operator_runs(tmp_path: Path) -> None:
+def test_a_new_operator_runs(judge: Judge, tmp_path: Path) -> None:
     said = scaffold.new_operator("my-scale", tmp_path)
     assert "python -m harness judge --operator my_scale" in said
     package = tmp_path / "my-scale"
     options = ["--spec-path", f"{package}/my_scale_conformance/contract.py"]
     options += ["--backend-path", f"{package}/my_scale_conformance/plain", "--operator", "my_scale"]
-    run = _judge(tmp_path, *options, "--backend", "plain", "--device", "cpu", "--dtype", "float32", path=(package,))
+    run = judge(tmp_path, *options, "--backend", "plain", "--device", "cpu", "--dtype", "float32", path=(package,))
     assert run.returncode == 0, run.stdout + run.stderr
     assert "Values and gradients are right in float32" in run.stdout
 
 
 @pytest.mark.parametrize("like", ["python-autograd", "aten-cpp"])
-def test_a_new_backend_runs(tmp_path: Path, like: str) -> None:
+def test_a_new_backend_runs(judge: Judge, tmp_path: Path, like: str) -> None:
     scaffold.new_backend("my-backend", like, tmp_path)
     options = ["--backend-path", str(tmp_path / "my_backend"), "--backend", "my-backend", "--operator", "mlp"]
-    run = _judge(tmp_path, *options, "--device", "cpu", "--dtype", "float64", "-k", "parity or gradcheck")
+    run = judge(tmp_path, *options, "--device", "cpu", "--dtype", "float64", "-k", "parity or gradcheck")
     assert run.returncode == 0, run.stdout + run.stderr
     assert "Values and gradients are right in float64." in run.stdout
 
@@ -168,11 +160,11 @@ def test_the_shipped_contracts_are_admitted() -> None:
         admit(contract)
 
 
-def test_a_refused_contract_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+def test_a_refused_contract_ends_the_run_with_a_sentence(judge: Judge, tmp_path: Path) -> None:
     scaffold.new_operator("crooked", tmp_path)
     contract = tmp_path / "crooked" / "crooked_conformance" / "contract.py"
     contract.write_text(contract.read_text().replace("return g * weights, ", "return 2 * g * weights, "))
-    run = _judge(tmp_path, "--spec-path", str(contract), "--operator", "crooked", "--device", "cpu")
+    run = judge(tmp_path, "--spec-path", str(contract), "--operator", "crooked", "--device", "cpu")
     assert run.returncode == 4, run.stdout + run.stderr
     assert "the contract of crooked is refused: the gradient of input by vjp is off" in run.stdout + run.stderr
 

@@ -21,7 +21,7 @@ from harness.judging.scenarios import smallest
 from harness.properties import recurrence
 from harness.running import sandbox
 from spec.contract import Operator
-from tests.meta.conftest import ROOT, environment
+from tests.meta.conftest import ROOT, Run, environment
 
 LLTM = discovery.operator("lltm")
 
@@ -254,29 +254,22 @@ def test_a_store_that_is_made_while_a_candidate_runs_is_hidden_too(
 _ONE_PROPERTY = ("--operator=lltm", "--device=cpu", "--dtype=float32", "--property=forward-parity", "-n0")
 
 
-def _judged(cache: Path, *options: str) -> list[Path]:
+def _judged(python: Run, cache: Path, *options: str) -> list[Path]:
     """The entries after a run that judges one property."""
-    run = subprocess.run(
-        [sys.executable, "-m", "harness", "judge", *_ONE_PROPERTY, f"--report={cache / 'report.json'}", *options],
-        cwd=ROOT,
-        env={**environment(), "LLTM_CONFORMANCE_CACHE": str(cache)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    judge = ("-m", "harness", "judge", *_ONE_PROPERTY, f"--report={cache / 'report.json'}", *options)
+    run = python(*judge, LLTM_CONFORMANCE_CACHE=str(cache))
     assert run.returncode == 0, run.stdout + run.stderr
     return _entries(cache / "expected")
 
 
-def test_a_run_without_a_sandbox_leaves_no_store(tmp_path: Path) -> None:
+def test_a_run_without_a_sandbox_leaves_no_store(python: Run, tmp_path: Path) -> None:
     """Its candidate may have changed what later runs would read."""
-    assert _judged(tmp_path, "--backend", "python-autograd")
+    assert _judged(python, tmp_path, "--backend", "python-autograd")
     candidate = f"lltm={Path(__file__).parent / 'data' / 'strangers' / 'plain.py'}:lltm"
-    assert _judged(tmp_path, "--candidate", candidate, "--sandbox", "off") == []
+    assert _judged(python, tmp_path, "--candidate", candidate, "--sandbox", "off") == []
 
 
 @pytest.mark.skipif(bool(sandbox.why_none()), reason=sandbox.why_none())
-def test_a_candidate_in_a_sandbox_is_judged_with_the_store(tmp_path: Path) -> None:
+def test_a_candidate_in_a_sandbox_is_judged_with_the_store(python: Run, tmp_path: Path) -> None:
     candidate = f"lltm={Path(__file__).parent / 'data' / 'strangers' / 'plain.py'}:lltm"
-    assert _judged(tmp_path, "--candidate", candidate)
+    assert _judged(python, tmp_path, "--candidate", candidate)

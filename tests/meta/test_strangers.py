@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from harness.properties import all_properties
 from harness.report.levels import SAFE, is_required
-from tests.meta.conftest import ROOT, environment
+from tests.meta.conftest import ROOT, Run
 
 STRANGERS = ROOT / "tests" / "meta" / "data" / "strangers"
 #: What the sentence is about.
@@ -18,17 +16,9 @@ _ASKED = [f"--property={name}" for name, held in all_properties().items() if is_
 
 
 @pytest.mark.parametrize("candidate", ["lltm=plain.py:lltm", "lltm=pybind.py:lltm", "mlp=compiled.py:mlp"])
-def test_a_right_function_is_told_so(candidate: str, tmp_path: Path) -> None:
+def test_a_right_function_is_told_so(candidate: str, python: Run, tmp_path: Path) -> None:
     operator, _, place = candidate.partition("=")
     options = [f"--candidate={operator}={STRANGERS / place}", "--dtype=float32", "--device=cpu", "-n0", *_ASKED]
-    run = subprocess.run(
-        [sys.executable, "-m", "harness", "judge", *options, f"--report={tmp_path / 'report.json'}"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=500,
-    )
+    run = python("-m", "harness", "judge", *options, f"--report={tmp_path / 'report.json'}")
     assert run.returncode == 0, run.stdout
     assert "Values and gradients are right in float32, and it is safe." in run.stdout

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ import spec
 from spec.contract import Case, Family, Operator
 
 LARGE = 100_000
+HERE = Path(__file__).parent
 
 
 def _families(operator: Operator, case: Case) -> list[Family]:
@@ -52,3 +54,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("operator", "small_case"), scenarios)
     elif "operator" in wanted:
         metafunc.parametrize("operator", _operators(), ids=lambda operator: operator.title)
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook, before the hooks of a conftest
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests of a file by operator: pytest-xdist looks at every group that was begun, after every test."""
+    for item in items:
+        if isinstance(item, pytest.Function) and item.path.parent == HERE and hasattr(item, "callspec"):
+            operator = item.callspec.params.get("operator")
+            if operator is not None:
+                item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{operator.name}"))
