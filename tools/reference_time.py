@@ -1,4 +1,4 @@
-"""`python -m tools.reference_time`: the seconds of one command that judges a function by another one, without a contract.
+"""`python -m tools.reference_time`: the seconds of one command that judges by another function, without a contract.
 
 For each reference a fresh folder has two plain functions and an example call, and an empty cache. `judge` asks all
 levels in all dtypes, first with nothing kept, then with the expected results that the first run has kept. Seconds are
