@@ -197,7 +197,27 @@ def _made_of_others(
         {length: whole[axes[0][0]].shape[axes[0][1]] for length, axes in left.items()},
         accepts,
     )
-    return {axis: text for length, text in found.items() for axis in left[length]}
+    related_axes = {axis: text for length, text in found.items() for axis in left[length]}
+    return related_axes | _as_long(probe, names, related_axes)
+
+
+def _as_long(probe: _Probe, names: Mapping[Axis, str], found: Mapping[Axis, str]) -> dict[Axis, str]:
+    """Axes that are as long as one of which others are made, and that may differ from it: a state and its cell.
+
+    They are one length, as in the example, unless a tensor would have it twice: the rows of a batch are another.
+    """
+    lengths = {text: probe.length(axis) for axis, text in found.items() if text.isidentifier()}
+    groups: dict[str, list[Axis]] = {}
+    for axis, name in names.items():
+        if axis not in found and name.isidentifier():
+            groups.setdefault(name, []).append(axis)
+    merged: dict[Axis, str] = {}
+    for symbol, length in lengths.items():
+        for group in groups.values():
+            taken = {axis[0] for axis, text in {**found, **merged}.items() if text == symbol}
+            if probe.length(group[0]) == length and not taken & {axis[0] for axis in group}:
+                merged.update(dict.fromkeys(group, symbol))
+    return merged
 
 
 def _place(parameters: Sequence[TensorParameter], axis: Axis) -> str:

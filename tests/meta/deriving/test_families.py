@@ -139,3 +139,14 @@ def test_a_length_of_0_is_asked_where_something_is_left() -> None:
     assert "no-x_1" in [case.name for case in contract(layer).operator.cases], "the bias alone"
     assert "no-weight_1" not in [case.name for case in contract(layer).operator.cases], "no output at all"
     assert "no-batch" in [case.name for case in contract(layer).operator.cases], "the last batch of a data loader"
+
+
+def test_a_relu_in_float32_is_judged_without_rows() -> None:
+    """All tensors without elements have one address: a mask must not be taken for what the reference saves."""
+
+    def wide(x: Tensor) -> Tensor:
+        return torch.relu(x.float()).to(x.dtype)
+
+    found = derive_from(wide, (torch.randn(6, 8),)).operator
+    subject = Subject(found, "it", "cpu", torch.bfloat16, torch.relu)
+    assert judge(subject, all_properties()["sizes"]).verdict == PASS

@@ -49,6 +49,11 @@ def cell(x: Tensor, weights: Tensor, bias: Tensor, h: Tensor) -> Tensor:
     return h * one.sigmoid() + other.sigmoid() * third.tanh()
 
 
+def with_two_states(h: Tensor, c: Tensor, weights: Tensor) -> Tensor:
+    """The formulas take a state that is wider than its cell, which no implementation does."""
+    return c + (h @ weights).unflatten(1, (4, -1)).tanh().sum(1)
+
+
 def of_pairs(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     return (x[:, :, None] * y[:, None, :]).flatten(1) * weight
 
@@ -84,6 +89,18 @@ def of_pairs(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
             (torch.randn(16, 32), torch.randn(160, 384), torch.randn(384), torch.randn(16, 128)),
             [("batch", "x_1"), ("x_1 + h_1", "3*h_1"), ("3*h_1",), ("batch", "h_1")],
             [("batch", "h_1")],
+        ),
+        (
+            with_two_states,
+            (torch.randn(3, 5), torch.randn(3, 5), torch.randn(5, 20)),
+            [("batch", "c_1"), ("batch", "c_1"), ("c_1", "4*c_1")],
+            [("batch", "c_1")],
+        ),
+        (  # as many rows as states
+            with_two_states,
+            (torch.randn(5, 5), torch.randn(5, 5), torch.randn(5, 20)),
+            [("batch", "c_1"), ("batch", "c_1"), ("c_1", "4*c_1")],
+            [("batch", "c_1")],
         ),
         (
             of_pairs,
