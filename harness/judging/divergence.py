@@ -27,6 +27,7 @@ _NEAR = 0.5
 def first_divergence(subject: Subject, scenario: Scenario) -> str:
     """A sentence on the steps that come out right and the first that does not; "" if no step is visible."""
     steps = _steps(subject.operator, scenario, subject.dtype)
+    results = _results(subject.operator, scenario, subject.dtype)
     found = _seen(subject, scenario, {tuple(envelope.exact.shape) for envelope in steps.values()})
     right: dict[str, set[int]] = {
         name: {k for k, seen in enumerate(found) if _holds(seen.value, envelope)} for name, envelope in steps.items()
@@ -39,7 +40,7 @@ def first_divergence(subject: Subject, scenario: Scenario) -> str:
     for number, name in enumerate(steps):
         if right[name]:
             continue
-        attempt = _nearest(others, steps[name])
+        attempt = _nearest(others, steps[name], [other.exact for key, other in steps.items() if key != name] + results)
         if attempt:
             distance, operation = attempt
             off = f"off by {distance:.2g} of its size"
@@ -82,19 +83,30 @@ def _steps(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> dict[s
     return {name: envelope for name, envelope in zip(names, found, strict=True) if envelope.exact.numel() > 0}
 
 
+def _results(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> list[Tensor]:
+    """The exact outputs."""
+    with torch.no_grad():
+        return list(operator.forward(*realise(operator, scenario, dtype).to_float64().inputs))
+
+
 def _holds(value: Tensor, envelope: Envelope) -> bool:
     return value.shape == envelope.exact.shape and compare(value, envelope).holds
 
 
-def _nearest(seen: list[Seen], envelope: Envelope) -> tuple[float, str] | None:
-    """The nearest tensor to a step: its distance, relative to the step's size, and the operation; None if none."""
-    exact = envelope.exact.masked_fill(~envelope.usable, 0.0)
+def _nearest(seen: list[Seen], envelope: Envelope, others: list[Tensor]) -> tuple[float, str] | None:
+    """The nearest tensor to a step: its distance, relative to the step's size, and the operation; None if none.
+
+    A tensor that is nearer to one of the `others`, which are further steps and results, is no attempt at this step.
+    """
+    usable, exact = envelope.usable, envelope.exact.masked_fill(~envelope.usable, 0.0)
     size = float(torch.linalg.vector_norm(exact))
-    fitting = [one for one in seen if one.value.shape == exact.shape and not one.is_view]
-    errors = [one.value.masked_fill(~envelope.usable, 0.0).nan_to_num(nan=torch.inf) - exact for one in fitting]
-    distances = [
-        (float(torch.linalg.vector_norm(error)) / size, one.operation)
-        for error, one in zip(errors, fitting, strict=True)
-        if size > 0
-    ]
-    return min((found for found in distances if found[0] < _NEAR), default=None)
+    rivals = [other.masked_fill(~usable, 0.0).nan_to_num() for other in others if other.shape == exact.shape]
+    found = []
+    for one in seen:
+        if one.value.shape != exact.shape or one.is_view or not size > 0:
+            continue
+        value = one.value.masked_fill(~usable, 0.0).nan_to_num(nan=torch.inf)
+        distance = float(torch.linalg.vector_norm(value - exact))
+        if all(distance <= float(torch.linalg.vector_norm(value - rival)) for rival in rivals):
+            found.append((distance / size, one.operation))
+    return min((each for each in found if each[0] < _NEAR), default=None)

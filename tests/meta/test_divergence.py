@@ -13,6 +13,7 @@ from torch import Tensor
 from harness import discovery
 from harness.executing.runner import StepRecorder
 from harness.judging.divergence import first_divergence
+from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from tests.zoo import registry as zoo
@@ -63,6 +64,18 @@ def test_steps_are_seen_where_the_compiler_of_torch_is_imported() -> None:
     with StepRecorder({(2, 3)}) as recorder:
         torch.ones(2, 2) @ torch.ones(2, 3)
     assert [seen.operation for seen in recorder.seen] == ["aten.ones", "aten.mm"]
+
+
+def test_a_result_is_no_attempt_at_a_step() -> None:
+    """x - logsumexp(x) lies near x - max(x) where one element outweighs the others, and is no attempt at it."""
+
+    def by_sum(input: Tensor) -> Tensor:
+        return input - torch.logsumexp(input, -1, keepdim=True)
+
+    log_softmax = discovery.operator("log_softmax")
+    subject = Subject(log_softmax, "candidate", "cpu", torch.float32, by_sum)
+    scenario = Scenario(sizes=(("batch", 12), ("features", 5)), values="shifted")
+    assert "shifted is the first step" not in first_divergence(subject, scenario)
 
 
 def test_what_shows_no_step_gets_no_sentence() -> None:
