@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from spec import backward
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.rounding import any_order
@@ -180,7 +181,7 @@ def _by_autograd(
         outputs = function(*leaves)
         pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y.requires_grad]
         with any_order():
-            found = torch.autograd.grad([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
+            found = backward.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs])
     gradients = tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))
     return tuple(output.detach() for output in outputs), gradients
 

@@ -6,22 +6,26 @@ ones, the cheapest first, until one notices it: so `--measure` fills `noticed` o
 takes minutes. The set is then a cover: `chosen` takes forward-parity and vjp-parity, then the property that adds most
 faults for its cost, until the share of all faults is large enough.
 
-The costs are the seconds of a report of a candidate that is right, with all properties, whose expected results were
-known: of a second run, on a machine that does nothing else. `--costs` takes them over.
+The costs are processor time, of the judge and of all its processes, so that it does not matter what else the machine
+does. `--costs` measures them with a candidate that is right, whose expected results are known: not in the first turn.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import select
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from harness.building.cache import expected_root
@@ -30,8 +34,10 @@ from harness.judging.subject import USUAL
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from harness.report.levels import SAFE, is_required
-from harness.report.report import Report
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
 from harness.running.quick import FILE
+from harness.running.selection import Selection, slots
 from tests.zoo import registry as zoo
 
 #: A property that takes more seconds is dear.
@@ -44,13 +50,55 @@ ALWAYS = ("forward-parity", "vjp-parity")
 _LIMIT = 60.0
 
 
-def costs(report: Report) -> dict[str, float]:
-    """Seconds of each property that decides the exit code: in float32 if it is asked there, else in another dtype."""
-    properties, found = all_properties(), dict[str, float]()
-    for cell in sorted(report.cells, key=lambda cell: cell.dtype != "float32"):
-        if cell.verdict == PASS and cell.property in properties and is_required(properties[cell.property].level, SAFE):
-            found.setdefault(cell.property, round(cell.seconds, 3))
+#: What the costs are measured with.
+_CANDIDATE = """
+import torch
+from torch.nn.functional import elu
+
+def lltm(input, weights, bias, old_h, old_cell):
+    gates = torch.addmm(bias, torch.cat([old_h, input], 1), weights.t())
+    input_gate, output_gate, candidate = gates.chunk(3, 1)
+    new_cell = old_cell + torch.sigmoid(input_gate) * elu(candidate)
+    return torch.tanh(new_cell) * torch.sigmoid(output_gate), new_cell
+"""
+
+
+def costs(names: Sequence[str], turns: int = 3) -> dict[str, float]:
+    """The least seconds of each property over the turns after the first: in float32 if it is asked there.
+
+    A property that holds for no dtype is left out.
+    """
+    found = dict[str, float]()
+    with tempfile.TemporaryDirectory() as folder, stored.used(expected_root()):
+        (Path(folder) / "right.py").write_text(_CANDIDATE)
+        selection = Selection(candidates=(f"lltm={folder}/right.py:lltm",), devices=("cpu",))
+        places = sorted(slots(selection), key=lambda slot: slot.dtype != torch.float32)
+        isolation = Isolation(selection, Limits())
+        try:
+            for turn, name in itertools.product(range(turns), names):
+                before = _processor_seconds()
+                slot = next((slot for slot in places if slot.is_asked(all_properties()[name])), None)
+                if slot is not None and isolation.judge(slot, name).verdict == PASS and turn:
+                    took = round(_processor_seconds() - before, 3)
+                    found[name] = min(took, found.get(name, took))
+        finally:
+            isolation.stop()
     return found
+
+
+def required() -> list[str]:
+    """The properties that decide the exit code."""
+    return sorted(name for name, property in all_properties().items() if is_required(property.level, SAFE))
+
+
+def _processor_seconds() -> float:
+    """Of this process and of all that it has started, those that have ended too."""
+    total = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        with suppress(psutil.Error):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def chosen(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float], share: float = SHARE) -> list[str]:
@@ -144,13 +192,13 @@ def main(arguments: Sequence[str]) -> int:
     """Print the file that follows from what was measured, or write it with `--measure` or `--costs`."""
     parser = argparse.ArgumentParser(prog="python -m tools.quick_set", description=main.__doc__)
     parser.add_argument("--measure", action="store_true", help="judge the faults of which nothing is known")
-    parser.add_argument("--costs", type=Path, metavar="REPORT", help="take over the seconds of that report")
+    parser.add_argument("--costs", action="store_true", help="measure the costs")
     parser.add_argument("--limit", type=int, metavar="N", help="judge at most N faults; the next call goes on")
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     cost, noticed = recorded()["cost"], recorded()["noticed"]
     if given.costs:
-        cost = costs(Report.read(given.costs))
+        cost = costs(required())
     if given.measure:
         noticed = measured(cost, noticed, given.limit)
     if given.measure or given.costs:

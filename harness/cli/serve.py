@@ -241,7 +241,7 @@ def _be_the_judge(asked: dict[str, Any], descriptors: Sequence[int], server: int
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
-        sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
+        forking.take_over_streams()
         for number in serving.ENDINGS:  # what this server ignores says nothing about the command
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         os.chdir(asked["folder"])

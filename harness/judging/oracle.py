@@ -71,12 +71,16 @@ def forget() -> None:
 
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The expected results of a call that no scenario describes."""
-    names = [*(arg.name for arg in operator.inputs), *(f"cotangent of {arg.name}" for arg in operator.outputs)]
-    given = dict(zip(names, (*call.inputs, *call.cotangents), strict=False))
-    found = stored.results("expected", operator, dtype, given, lambda: _computed(operator, call, dtype))
+    found = stored.results("expected", operator, dtype, given(operator, call), lambda: _computed(operator, call, dtype))
     outputs = {arg.name: found.envelopes[arg.name] for arg in operator.outputs if arg.name in found.envelopes}
     gradients = {arg.name: found.envelopes[f"gradient of {arg.name}"] for arg in operator.inputs if arg.differentiable}
     return Expected(outputs, gradients, frozenset(found.facts["evident"]), precise=found.facts["precise"])
+
+
+def given(operator: Operator, call: Call) -> dict[str, Tensor | None]:
+    """The tensors of a call by the names of what they are."""
+    names = [*(arg.name for arg in operator.inputs), *(f"cotangent of {arg.name}" for arg in operator.outputs)]
+    return dict(zip(names, (*call.inputs, *call.cotangents), strict=False))
 
 
 def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.errors import HarnessError
 from harness.executing.runner import Seen
-from harness.executing.watching import Branches
+
+if TYPE_CHECKING:  # it imports coverage
+    from harness.executing.watching import Branches
 
 
 class RemoteError(HarnessError):

@@ -39,13 +39,20 @@ from spec.envelope import Block, Envelope
 
 #: Bytes of the largest entry.
 LARGEST = 2**26
-#: Folders of suites that are kept, the latest, and the seconds after which an unused one is removed.
-FOLDERS, KEPT_SECONDS = 3, 14 * 86400
+#: Folders that are kept, the latest: of suites, and of contracts from outside, which are smaller and more.
+SUITES, OUTSIDE = 3, 24
+#: Seconds after which an unused folder is removed.
+KEPT_SECONDS = 14 * 86400
 _DIGEST = hashlib.blake2b().digest_size
 #: A mask that holds everywhere or nowhere takes no room.
 _MASKS = ("usable", "undecided")
 #: Folders that hold only what an installer has put there.
 _SITES = ("site-packages", "dist-packages")
+#: The suite's own packages, and the folder that they are in.
+_OWN = ("spec", "backends", "harness", "modules", "tools", "tests")
+_ROOT = Path(__file__).parents[2]
+#: The names of the module that is the command; multiprocessing gives it the second one.
+_MAIN = ("__main__", "__mp_main__")
 
 
 @dataclass(frozen=True)
@@ -172,11 +179,12 @@ def _installed() -> tuple[str, ...]:
 
 def _files_from_outside() -> Iterator[tuple[str, Path]]:
     """Modules that come neither from an installed package nor from the suite, which have versions or digests."""
-    own = {name.partition(".")[0] for name in ("spec", "backends", "harness", "modules", "tools", "tests")}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or name.partition(".")[0] in own or file.startswith(_installed()):
+        if not isinstance(file, str) or name.partition(".")[0] in _OWN or file.startswith(_installed()):
             continue
+        if name in _MAIN and any(Path(file).is_relative_to(_ROOT / own) for own in _OWN):
+            continue  # a command of the suite, which its server does not have
         if Path(file).is_file():
             yield name, Path(file)
 
@@ -238,19 +246,22 @@ def _write(path: Path, found: Results) -> None:
     tensors["about"] = torch.frombuffer(bytearray(json.dumps(about).encode()), dtype=torch.uint8)
     body = save(tensors)
     if not path.parent.exists():
-        _remove_old(path.parents[1])
+        _remove_old(path.parents[1], path.parent.name)
     try:
         write_bytes_atomically(path, hashlib.blake2b(body).digest() + body)
     except OSError:  # a full or read-only disk: the result is there, and is computed again the next time
         return
 
 
-def _remove_old(root: Path) -> None:
-    """Remove the folders of suites that are not used any more."""
+def _remove_old(root: Path, new: str) -> None:
+    """Remove the folders that are not used any more. Of the kind of the `new` one, room is made for it."""
     ages = dict[Path, float]()
     for folder in root.glob("*"):
         with suppress(FileNotFoundError):  # another run has just removed it
             ages[folder] = time.time() - folder.stat().st_mtime
-    for place, folder in enumerate(sorted(ages, key=lambda folder: ages[folder])):
-        if place >= FOLDERS - 1 or ages[folder] > KEPT_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)
+    for outside, most in ((False, SUITES), (True, OUTSIDE)):
+        latest = [folder for folder in sorted(ages, key=lambda folder: ages[folder]) if ("-" in folder.name) == outside]
+        room = most - (("-" in new) == outside)
+        for place, folder in enumerate(latest):
+            if place >= room or ages[folder] > KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)

@@ -18,6 +18,7 @@ from backends.base import CUDA, Declaration
 from harness.errors import Ended, Failure
 from harness.judging.remote import Remote, RemoteError, RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
+from spec import backward
 from spec.contract import Operator
 
 #: What a candidate may raise by itself. SystemExit too: a candidate that exits has failed, but the run goes on.
@@ -158,7 +159,7 @@ class Subject:
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         try:
-            found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=retain)
+            found = backward.gradients(ys, list(wanted.values()), gs, retain=retain)
         except RunnerFailure as error:
             raise Ended(
                 f"the candidate's process {error} in backward, but should return gradients of {', '.join(wanted)} "
@@ -194,7 +195,7 @@ class Subject:
         if not used:
             return None
         ys, gs = zip(*used, strict=True)
-        (gradient,) = torch.autograd.grad(ys, [exact.inputs[index]], gs, allow_unused=True)
+        (gradient,) = backward.gradients(ys, [exact.inputs[index]], gs)
         return gradient
 
     def _depends(self, name: str, scenario: Scenario, has_elements: bool) -> bool:

@@ -26,9 +26,10 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure, NoEvidence
+from harness.judging import stored
 from harness.judging.bits import hold_bits, results
 from harness.judging.compare import Comparison, compare
-from harness.judging.oracle import ByIdentity, evaluate, expected_of
+from harness.judging.oracle import ByIdentity, evaluate, expected_of, given
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import SEEDS, representative
@@ -104,7 +105,17 @@ def _identities(
     if all(arg.row_dim is not None for arg in operator.outputs):
         identities += [_reordered(operator, call), _apart(operator, call, PARTS, "in two parts")]
         identities += [_apart(operator, call, tuple((k, k + 1) for k in range(ROWS)), "row by row")]
-    return tuple(identities), tuple(_allowed(operator, identity, dtype) for identity in identities)
+
+    def computed() -> stored.Results:
+        measures = [_allowed(operator, identity, dtype) for identity in identities]
+        return stored.Results({f"{k} {name}": one for k, found in enumerate(measures) for name, one in found.items()})
+
+    found = stored.results("identities", operator, dtype, given(operator, call), computed).envelopes
+    measures: list[dict[str, Envelope]] = [{} for _ in identities]
+    for key_of_one, envelope in found.items():
+        place, _, name = key_of_one.partition(" ")
+        measures[int(place)][name] = envelope
+    return tuple(identities), tuple(measures)
 
 
 def _picked(arg: TensorArg, tensor: Tensor, rows: tuple[int, ...]) -> Tensor:

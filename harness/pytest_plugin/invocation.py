@@ -18,6 +18,8 @@ _OPTIONS = (
     *("-p", "no:cacheprovider", "-p", "no:benchmark"),
     # It collects garbage ten times at the end, which takes longer than to judge a small candidate.
     *("-p", "no:unraisableexception"),
+    # It imports hypothesis at the end, though no test here is one of its own.
+    *("-p", "no:hypothesispytest"),
 )
 
 

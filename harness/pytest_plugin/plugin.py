@@ -38,7 +38,7 @@ from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, C
 from harness.report.levels import GRADIENTS, LEVELS, VALUES, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import candidate_files, drawn_seed, quick, sandbox, selection_options, suite_files
+from harness.running import candidate_files, drawn_seed, launching, quick, sandbox, selection_options, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -57,6 +57,7 @@ _KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
 _EXAMPLES = pytest.StashKey[Examples]()
+_SELECTED = pytest.StashKey[Selection]()
 #: Names of the tests whose cells are in the report of an earlier run.
 _DONE = pytest.StashKey[frozenset[str]]()
 _DONE_NAME = "conformance-done"
@@ -157,11 +158,12 @@ def _is_judging(config: pytest.Config) -> bool:
 
 def _selection(config: pytest.Config) -> Selection:
     """What the command line selects. Raises pytest.UsageError, for a reference without a contract too."""
-    try:
-        found = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
-    except HarnessError as error:
-        raise pytest.UsageError(str(error)) from None
-    return replace(found, examples=config.stash.get(_EXAMPLES, Examples()))
+    if _SELECTED not in config.stash:  # to read it looks at files
+        try:
+            config.stash[_SELECTED] = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+        except HarnessError as error:
+            raise pytest.UsageError(str(error)) from None
+    return replace(config.stash[_SELECTED], examples=config.stash.get(_EXAMPLES, Examples()))
 
 
 def _is_isolated(config: pytest.Config) -> bool:
@@ -192,6 +194,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if is_worker:
         end_with_parent()
     isolated = _is_isolated(config)
+    if isolated and not is_worker and config.getoption("candidate") and not config.getoption("collectonly"):
+        launching.keep_suite()  # before this process computes anything or starts a thread
     judging.bind(drawing=not isolated)
     given = config.getoption("examples_seed")
     told = getattr(config, "workerinput", {}).get(_SEED)

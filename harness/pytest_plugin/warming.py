@@ -22,6 +22,7 @@ def warm_up() -> None:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
         invocation.judged([*_COLLECTED, "-n0"])
+    _draw_some()
     from harness.judging import stored
     from harness.report import shards
     from harness.running import environment, sandbox, suite
@@ -32,3 +33,17 @@ def warm_up() -> None:
     sandbox.described()
     suite.describe()
     gc.freeze()  # a fork need not look at these objects, so their pages stay shared
+
+
+def _draw_some() -> None:
+    """Have hypothesis find out which of the imported modules are no package's: it draws the constants in those too."""
+    from hypothesis import given, seed, settings
+    from hypothesis import strategies as st
+
+    @seed(0)
+    @settings(max_examples=200, database=None, deadline=None)
+    @given(st.integers())
+    def draw(_: int) -> None:
+        pass
+
+    draw()

@@ -1,59 +1,43 @@
-"""Tools for pictures: SVG by matplotlib, in the colours of the page, small enough for a phone.
+"""Tools for pictures: SVG in the colours of the page, small enough for a phone. A template writes it and escapes names.
 
-matplotlib is imported with the first picture: that takes longer than all else that draws a report.
-
-Names that a candidate chose never pass through matplotlib: it draws placeholders, which are replaced by the escaped
-names afterwards.
+To import matplotlib would take longer than all else that draws a report.
 """
 
 from __future__ import annotations
 
-import html
-import re
+import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from io import StringIO
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from harness.rendering import templates
 
 #: The most bytes of SVG in one page. A report of 20,000 cells has more charts than anybody looks at.
 BUDGET = 1_200_000
-_DPI = 72.0
-_WIDTH, _LEFT, _RIGHT = 400.0, 138.0, 14.0
+#: Points: of a picture, and what its sides keep free for labels.
+_WIDTH, _LEFT, _RIGHT, _BOTTOM, _TOP = 400.0, 138.0, 14.0, 38.0, 8.0
 _LABEL = 22
 #: The tallest picture in points: 200 rows.
 _TALLEST = 4000.0
-#: Placeholder colours, replaced by the page's CSS variables, which matplotlib does not know.
-INK, MUTED, GRID, ALARM = "#000001", "#000002", "#000003", "#000004"
-SERIES = tuple(f"#00001{number}" for number in range(6))
-_VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--line", ALARM: "--fail"} | {
-    colour: f"--series-{number}" for number, colour in enumerate(SERIES)
+#: Lengths of an axis beyond which nothing is placed: a report may hold any number.
+_FAR = 1e6
+INK, MUTED, ALARM = "var(--ink)", "var(--muted)", "var(--fail)"
+SERIES = tuple(f"var(--series-{number})" for number in range(6))
+#: Shapes of marks by their letters, in a box of 12 by 12. The last one is only for what is beyond an axis.
+SHAPES = {
+    "o": "M6 1a5 5 0 1 0 .01 0z",
+    "s": "M1.5 1.5h9v9h-9z",
+    "^": "M6 1 11 11H1z",
+    "D": "M6 0l6 6-6 6-6-6z",
+    "v": "M1 1h10L6 11z",
+    "P": "M4 1h4v3h3v4H8v3H4V8H1V4h3z",
+    "X": "M3.5 1 6 3.5 8.5 1 11 3.5 8.5 6 11 8.5 8.5 11 6 8.5 3.5 11 1 8.5 3.5 6 1 3.5z",
 }
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)))
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "path.simplify": True,
-}
+#: Lengths of strokes and gaps, in points; empty for a solid line.
+DASHES = ("", "6 3", "1.4 2.1")
+#: Of the line that must not be crossed.
+LIMIT = "4.8 2.4"
 
 
 @dataclass(frozen=True)
@@ -80,7 +64,7 @@ class Charts:
 
 
 class TooTallError(ValueError):
-    """A picture that nobody could read, and that would take minutes to draw."""
+    """A picture that nobody could read."""
 
 
 def within(budget: int, tasks: Iterable[Callable[[], Chart | None]]) -> Charts:
@@ -107,59 +91,118 @@ def look(number: int) -> tuple[int, str]:
     return number % len(SERIES), MARKERS[(number + number // len(SERIES)) % len(MARKERS)]
 
 
-def style() -> AbstractContextManager[None]:
-    """Within it, pictures have the style of the page."""
-    import matplotlib as mpl
+@dataclass(frozen=True)
+class Axis:
+    """The values along one side of a picture, from its left or lower end; `low` may be the larger one.
 
-    found: AbstractContextManager[None] = mpl.rc_context(_STYLE)
-    return found
+    `ticks` are values and their texts. With `grid`, each tick has a line across the picture.
+    """
 
+    low: float
+    high: float
+    ticks: Sequence[tuple[float, str]]
+    title: str = ""
+    log: bool = False
+    grid: bool = True
 
-def canvas(height: float, left: float = _LEFT) -> tuple[Figure, Axes]:
-    """An empty picture of that height, with room for labels on the left, both in points. Raises TooTallError."""
-    from matplotlib.figure import Figure
-
-    if height > _TALLEST:
-        raise TooTallError(f"{height:.0f} points")
-    figure = Figure(figsize=(_WIDTH / _DPI, height / _DPI), dpi=_DPI)
-    figure.patch.set_visible(False)
-    bottom, top = 38.0, 8.0
-    axes = figure.add_axes((left / _WIDTH, bottom / height, 1 - (left + _RIGHT) / _WIDTH, 1 - (bottom + top) / height))
-    axes.patch.set_visible(False)
-    axes.tick_params(length=0)
-    return figure, axes
+    def share(self, value: float) -> float:
+        """How far along the side a value is: 0 at its beginning, 1 at its end. What is no number is far outside."""
+        low, high, at = (_logarithm(each) if self.log else each for each in (self.low, self.high, value))
+        return max(-_FAR, min(_FAR, (at - low) / (high - low)))
 
 
-def mark(number: int) -> str:
-    """The placeholder for the name of that number."""
-    return f"@{number}@"
+def listed(names: Sequence[str], above: float, below: float) -> Axis:
+    """An axis with a row for each name from the top, with room `above` the first row and `below` the last."""
+    return Axis(len(names) - 1 + below, -above, list(enumerate(map(short, names))), grid=False)
 
 
-def svg(figure: Figure, salt: str, names: Sequence[str]) -> str:
-    """The picture as a fragment of HTML: its colours are the page's, its names escaped."""
-    import matplotlib as mpl
-
-    drawn = StringIO()
-    with mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = drawn.getvalue()
-    text = text[text.index("<svg") :]
-    for pattern, instead in _PRUNED:
-        text = re.sub(pattern, instead, text, flags=re.DOTALL)
-    for colour, variable in _VARIABLES.items():
-        text = text.replace(colour, f"var({variable})")
-    short = [name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…" for name in names]
-    return re.sub(r"@(\d+)@", lambda mark: html.escape(short[int(mark[1])]), text)
+def short(name: str) -> str:
+    """The name as far as there is room for it."""
+    return name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
 
 
-#: Parts that a picture inside a page does not need: it uses the page's font, and nothing refers to its parts.
-_PRUNED = (
-    (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", ""),
-    (r"\s+id=\"(?!p[\da-f]{10}|m[\da-f]{10})[^\"]*\"", ""),
-    (r"<svg [^>]*?viewBox=\"([^\"]*)\"[^>]*>", r'<svg viewBox="\1" aria-hidden="true" focusable="false">'),
-    (r"font-size: [^;\"]*; font-family: [^;\"]*; ", ""),
-    (r" transform=\"rotate\(-0 [^\"]*\"", ""),
-    (r"\s*\n\s*", " "),
-    (r"> <", "><"),
-    (r"(\d\.\d\d)\d+", r"\1"),
-)
+Points = Iterable[tuple[float, float]]
+
+
+class Picture:
+    """Lines, areas and marks between two axes. What is drawn first lies below; areas lie below the grid."""
+
+    def __init__(self, height: float, x: Axis, y: Axis, left: float = _LEFT) -> None:
+        """`height`, and the room for labels on the `left`, are in points. Raises TooTallError."""
+        if height > _TALLEST:
+            raise TooTallError(f"{height:.0f} points")
+        self._x, self._y, self._left, self._height = x, y, left, height
+        self._wide, self._tall = _WIDTH - left - _RIGHT, height - _BOTTOM - _TOP
+        self._areas: list[dict[str, str]] = []
+        self._drawn: list[dict[str, str]] = []
+
+    def area(self, points: Points, colour: str, opacity: float = 1.0) -> None:
+        """Fill what the points enclose."""
+        self._areas.append({"d": f"{self._path(points)}z", "style": f"fill: {colour}{_opacity(opacity)}"})
+
+    def line(self, points: Points, colour: str, width: float, *, dash: str = "", opacity: float = 1.0) -> None:
+        """Join the points. `dash` are lengths of strokes and gaps."""
+        style = f"fill: none; stroke: {colour}; stroke-width: {width:g}{_opacity(opacity)}"
+        style += f"; stroke-dasharray: {dash}" * bool(dash)
+        self._drawn.append({"d": self._path(points), "style": style, "place": ""})
+
+    def marks(self, points: Points, marker: str, colour: str, size: float, *, opacity: float = 1.0) -> None:
+        """A mark of that shape at each point. `size` is its width in points."""
+        scale = size / 10
+        for x, y in points:
+            left, top = self._across(x) - 6 * scale, self._down(y) - 6 * scale
+            place = f"translate({_number(left)} {_number(top)}) scale({scale:g})"
+            style = f"fill: {colour}{_opacity(opacity)}"
+            self._drawn.append({"d": SHAPES[marker], "style": style, "place": place})
+
+    def beyond(self, value: float, until: float) -> None:
+        """Mark a value of the x axis as the limit; up to `until`, it is crossed."""
+        low, high = self._y.low, self._y.high
+        self.area([(value, low), (value, high), (until, high), (until, low)], ALARM, 0.12)
+        self.line([(value, low), (value, high)], ALARM, 1.2, dash=LIMIT)
+
+    def svg(self) -> str:
+        """The picture as a fragment of HTML."""
+        x, y = self._x, self._y
+        text = (
+            templates.environment()
+            .get_template("picture.svg.j2")
+            .render(
+                width=_WIDTH,
+                height=self._height,
+                left=self._left,
+                top=_TOP,
+                wide=self._wide,
+                tall=round(self._tall, 2),
+                areas=self._areas,
+                drawn=self._drawn,
+                columns=[_number(self._across(value)) for value, _ in x.ticks if x.grid],
+                lines=[_number(self._down(value)) for value, _ in y.ticks if y.grid],
+                below=[(_number(self._left + self._across(value)), text) for value, text in x.ticks],
+                beside=[(round(_TOP + self._down(value), 2), text) for value, text in y.ticks],
+                x_title=x.title,
+                y_title=y.title,
+            )
+        )
+        return text.replace("\n", "")
+
+    def _path(self, points: Points) -> str:
+        return "M" + "L".join(f"{_number(self._across(x))} {_number(self._down(y))}" for x, y in points)
+
+    def _across(self, value: float) -> float:
+        return self._x.share(value) * self._wide
+
+    def _down(self, value: float) -> float:
+        return (1 - self._y.share(value)) * self._tall
+
+
+def _logarithm(value: float) -> float:
+    return math.log(max(value, sys.float_info.min))
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2):g}"
+
+
+def _opacity(value: float) -> str:
+    return "" if value == 1 else f"; opacity: {value:g}"

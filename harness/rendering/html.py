@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup
 
 from harness.rendering import charts, facts, speed, templates
-from harness.rendering.canvas import Charts
+from harness.rendering.canvas import SHAPES, Charts
 from harness.rendering.payload import ordered, packed
 from harness.rendering.record import verdict_record
 from harness.report import figures
@@ -77,6 +77,7 @@ def page(report: Report, bench: dict[str, Any] | None = None) -> str:
             place=facts.place(report),
             policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:",
             script=Markup(script),
+            shapes=SHAPES,
             several=len(verdict["implementations"]) > FEW,
             speed=_speed(report, bench) if bench else None,
             style=Markup("\n".join(templates.part(f"{name}.css") for name in _STYLES)),

@@ -9,28 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.rendering.canvas import (
     ALARM,
     BUDGET,
     DASHES,
     INK,
-    MUTED,
     SERIES,
+    Axis,
     Chart,
     Charts,
-    canvas,
+    Picture,
     look,
-    mark,
-    style,
-    svg,
+    short,
     within,
 )
 from harness.rendering.speedups import PHASES, REFERENCE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Row = dict[str, Any]
 Where = tuple[str, str, str, str, int | None]
@@ -73,10 +68,6 @@ def _title(where: Where) -> str:
     return clock if threads is None else f"{clock}, {threads} thread{'' if threads == 1 else 's'}"
 
 
-def _salt(kind: str, where: Where) -> str:
-    return "/".join(map(str, (kind, *where)))
-
-
 def _backends(rows: Sequence[Row], order: Sequence[str]) -> list[str]:
     """The backends of `order` first, in its order, then all others."""
     there = list(dict.fromkeys(row["backend"] for row in rows))
@@ -96,28 +87,21 @@ def _ratios(record: dict[str, Any], order: Sequence[str], where: Where, rows: li
     ]
     height = [10 if backend == "" else 22 for _, backend in lines]
     middles = [sum(height[:k]) + height[k] / 2 for k in range(len(lines))]
-    with style():
-        figure, axes = canvas(1.15 * sum(height) + 46)
-        axes.axvline(1, color=INK, linewidth=1)
-        for number, phase in enumerate(PHASES):
-            bars: list[float] = []
-            spans: list[float] = []
-            at: list[float] = []
-            for (case, backend), middle in zip(lines, middles, strict=True):
-                for row in compared:
-                    if (row["case"], row["backend"], row["phase"]) == (case, backend, phase):
-                        ratio = row["ratios"][REFERENCE]
-                        at += [middle + 6 * (number - 1)] * 2 + [math.nan]
-                        bars += [1, ratio["median"], math.nan]
-                        spans += [ratio["low"], ratio["high"], math.nan]
-            axes.plot(bars, at, color=SERIES[number], linewidth=5, solid_capstyle="butt", alpha=0.75)
-            axes.plot(spans, at, color=INK, linewidth=1, solid_capstyle="butt")
-        _factors(axes, [row["ratios"][REFERENCE] for row in compared])
-        axes.set_yticks(middles, [mark(k) for k in range(len(lines))])
-        axes.set_ylim(sum(height), 0)
-        axes.set_xlabel(f"times as fast as {REFERENCE}")
-        axes.grid(axis="x")
-        drawn = svg(figure, _salt("ratios", where), [backend or f"— {case} —" for case, backend in lines])
+    names = [backend or f"— {case} —" for case, backend in lines]
+    ticks = list(zip(middles, (short(name) for name in names), strict=True))
+    picture = Picture(
+        1.15 * sum(height) + 46,
+        _factors([row["ratios"][REFERENCE] for row in compared]),
+        Axis(sum(height), 0, ticks, grid=False),
+    )
+    picture.line([(1, 0), (1, sum(height))], INK, 1)
+    for number, phase in enumerate(PHASES):
+        for (case, backend), middle in zip(lines, middles, strict=True):
+            for row in compared:
+                if (row["case"], row["backend"], row["phase"]) == (case, backend, phase):
+                    ratio, at = row["ratios"][REFERENCE], middle + 6 * (number - 1)
+                    picture.line([(1, at), (ratio["median"], at)], SERIES[number], 5, opacity=0.75)
+                    picture.line([(ratio["low"], at), (ratio["high"], at)], INK, 1)
     best = max(compared, key=lambda row: row["ratios"][REFERENCE]["median"])
     ratio = best["ratios"][REFERENCE]
     summary = (
@@ -125,20 +109,18 @@ def _ratios(record: dict[str, Any], order: Sequence[str], where: Where, rows: li
         f"{best['phase']}, {best['case']}."
     )
     legend = tuple((phase, number, "s") for number, phase in enumerate(PHASES))
-    return Chart(*where[:3], drawn, summary, legend, _title(where))
+    return Chart(*where[:3], picture.svg(), summary, legend, _title(where))
 
 
-def _factors(axes: Axes, found: Sequence[dict[str, float]]) -> None:
+def _factors(found: Sequence[dict[str, float]]) -> Axis:
     """An axis of factors: as far to ½ as to 2."""
     low = min(0.8, *(ratio["low"] for ratio in found))
     high = max(1.25, *(ratio["high"] for ratio in found))
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(low / 1.05, high * 1.05)
     powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
     step = 1 + len(powers) // 7
     shown = sorted({0, *powers[::step]}) if len(powers) > 1 else [0]
-    axes.set_xticks([2.0**power for power in shown], [f"{2.0**power:g}" for power in shown])
-    axes.minorticks_off()
+    ticks = [(2.0**power, f"{2.0**power:g}") for power in shown]
+    return Axis(low / 1.05, high * 1.05, ticks, f"times as fast as {REFERENCE}", log=True)
 
 
 def _ceiling(record: dict[str, Any], where: Where) -> tuple[float, float] | None:
@@ -158,34 +140,24 @@ def _roofline(record: dict[str, Any], order: Sequence[str], where: Where, rows: 
     names = _backends(counted, order)
     intensities = [row["flops"] / row["bytes"] for row in counted]
     low, high = min(*intensities, flops / bandwidth) / 2, max(*intensities, flops / bandwidth) * 2
-    with style():
-        figure, axes = canvas(210, left=52)
-        roof = [low, flops / bandwidth, high]
-        axes.plot(roof, [min(flops, bandwidth * x) for x in roof], color=ALARM, linewidth=1.4)
-        for number, name in enumerate(names):
-            series, marker = look(number)
-            here = [row for row in counted if row["backend"] == name]
-            axes.plot(
-                [row["flops"] / row["bytes"] for row in here],
-                [row["flops"] / row["seconds"]["median"] for row in here],
-                marker,
-                color=SERIES[series],
-                markersize=5,
-                alpha=0.85,
-                markeredgewidth=0,
-            )
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        _decades(axes)
-        axes.set_xlabel("operations a byte")
-        axes.set_ylabel("operations a second")
-        axes.grid()
-        drawn = svg(figure, _salt("roofline", where), [])
+    roof = [(x, min(flops, bandwidth * x)) for x in (low, flops / bandwidth, high)]
+    reached = [row["flops"] / row["seconds"]["median"] for row in counted]
+    picture = Picture(
+        210,
+        _decades([low, high], "operations a byte"),
+        _decades([*reached, *(rate for _, rate in roof)], "operations a second"),
+        left=52,
+    )
+    picture.line(roof, ALARM, 1.4)
+    for number, name in enumerate(names):
+        series, marker = look(number)
+        points = [(x, y) for x, y, row in zip(intensities, reached, counted, strict=True) if row["backend"] == name]
+        picture.marks(points, marker, SERIES[series], 5, opacity=0.85)
     best = max(counted, key=lambda row: row["roofline"]["fraction"])
     share = 100 * best["roofline"]["fraction"]
     summary = f"At most {share:.0f}% of what the machine can: {best['backend']}, {best['phase']}, {best['case']}. "
     summary += f"The line is {bandwidth / 1e9:.3g} GB/s of copies and {flops / 1e9:.3g} GFLOP/s of products."
-    return Chart(*where[:3], drawn, summary, _legend(names), _title(where))
+    return Chart(*where[:3], picture.svg(), summary, _legend(names), _title(where))
 
 
 def _times(record: dict[str, Any], order: Sequence[str], where: Where, rows: list[Row]) -> Chart | None:
@@ -196,35 +168,34 @@ def _times(record: dict[str, Any], order: Sequence[str], where: Where, rows: lis
     if not timed:
         return None
     names = _backends(timed, order)
-    with style():
-        figure, axes = canvas(210, left=52)
-        floor = {row["bytes"]: row["roofline"]["seconds"] for row in timed}
-        axes.plot(list(floor), list(floor.values()), color=ALARM, linewidth=1.2, linestyle=DASHES[1])
-        for number, name in enumerate(names):
-            series, marker = look(number)
-            here = [row for row in timed if row["backend"] == name]
-            sizes, medians = [row["bytes"] for row in here], [row["seconds"]["median"] for row in here]
-            axes.plot(sizes, medians, marker=marker, color=SERIES[series], linewidth=1.2, markersize=4.5, alpha=0.85)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        _decades(axes)
-        axes.set_xlabel("bytes moved at the least")
-        axes.set_ylabel("seconds")
-        axes.grid()
-        drawn = svg(figure, _salt("times", where), [])
+    floor = [(row["bytes"], row["roofline"]["seconds"]) for row in timed if row["roofline"]["seconds"] > 0]
+    medians = [row["seconds"]["median"] for row in timed]
+    picture = Picture(
+        210,
+        _decades([row["bytes"] for row in timed], "bytes moved at the least"),
+        _decades([*medians, *(seconds for _, seconds in floor)], "seconds"),
+        left=52,
+    )
+    if floor:
+        picture.line(floor, ALARM, 1.2, dash=DASHES[1])
+    for number, name in enumerate(names):
+        series, marker = look(number)
+        points = [(row["bytes"], row["seconds"]["median"]) for row in timed if row["backend"] == name]
+        picture.line(points, SERIES[series], 1.2, opacity=0.85)
+        picture.marks(points, marker, SERIES[series], 5.5, opacity=0.85)
     cases = list(dict.fromkeys(row["case"] for row in timed))
     summary = f"Forward and backward of {', '.join(cases)}; the dashed line is the roofline."
-    return Chart(*where[:3], drawn, summary, _legend(names), _title(where))
+    return Chart(*where[:3], picture.svg(), summary, _legend(names), _title(where))
 
 
-def _decades(axes: Axes) -> None:
-    """Powers of ten as text: matplotlib's own labels consist of parts whose positions do not fit this page's font."""
-    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-        powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
-        shown = list(powers[:: 1 + len(powers) // 6])
-        axis.set_ticks([10.0**power for power in shown], labels=[_ten_to(power) for power in shown])
-    axes.minorticks_off()
-    axes.spines["bottom"].set_color(MUTED)
+def _decades(values: Sequence[float], title: str) -> Axis:
+    """A logarithmic axis that holds these values and a little more: at least one power of ten."""
+    least, most = math.log10(min(values)), math.log10(max(values))
+    margin = max(0.05 * (most - least), (1 - most + least) / 2)
+    low, high = least - margin, most + margin
+    powers = range(math.ceil(low), math.floor(high) + 1)
+    shown = powers[:: 1 + len(powers) // 6]
+    return Axis(10.0**low, 10.0**high, [(10.0**power, _ten_to(power)) for power in shown], title, log=True)
 
 
 def _ten_to(power: int) -> str:

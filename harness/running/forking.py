@@ -186,6 +186,11 @@ def close_all_but(kept: set[int]) -> None:
                 os.close(descriptor)
 
 
+def take_over_streams() -> None:
+    """Have Python's standard streams be those of this process: who forked it may have replaced them."""
+    sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
+
+
 def leave_after(main: Callable[[], int]) -> NoReturn:
     """In a fork: call `main` and end as a program ends, but without the frames of the process that forked.
 

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -103,11 +104,12 @@ def keep_runner(folder: Path) -> None:
 
 
 def keep_suite() -> None:
-    """Fork the process from which those that judge beside a candidate are forked from now on.
+    """Fork the process from which those that judge beside a candidate are forked from now on, if there is none yet.
 
-    This process has imported the suite, and has no threads.
+    This process has imported the suite and computed nothing. With other threads it cannot be forked: each process that
+    judges beside a candidate is a new one then.
     """
-    if not forking.AVAILABLE:
+    if not forking.AVAILABLE or SUITE in zygotes or threading.active_count() > 1:
         return
     from harness.executing.lifeline import end_with_parent
     from harness.executing.zygote import serve
@@ -118,6 +120,8 @@ def keep_suite() -> None:
     if child == 0:
         end_with_parent(parent)
         os.setsid()
+        _early.clear()  # the other process has started them, and ends them
+        forking.take_over_streams()
         forking.close_all_but({theirs.fileno()})
         forking.leave_after(lambda: serve(theirs, inside_runner.main))
     theirs.close()

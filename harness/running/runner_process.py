@@ -1,8 +1,7 @@
 """A process that answers requests, and its supervision: limits on time and memory, and an end for all it started.
 
 The judge sends a header (JSON) and tensors (safetensors), and reads the same: nothing that comes back can carry code.
-A thread reads, so that a reply that stops half-way cannot hold the judge. Each reply must repeat the `id` of its
-request; one that does not, or that cannot be read, ends the process.
+Each reply must repeat the `id` of its request; one that does not, or that cannot be read, ends the process.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
 import re
 import secrets
 import signal
@@ -30,6 +28,7 @@ from torch import Tensor
 from harness.judging import exit_status
 from harness.judging.remote import RunnerFailure
 from harness.running import launching
+from harness.running.wire import Wire
 
 #: Seconds between two looks at the memory of the process.
 _LOOK = 0.2
@@ -68,29 +67,23 @@ class RunnerProcess:
         `launching.Program`.
         """
         program = launching.Program(tuple(command), folder, environment, of)
-        self._process, self._connection = launching.launch(program, descriptors)
+        self._process, connection = launching.launch(program, descriptors)
+        self._wire = Wire(connection, memory)
         self._memory, self._signal_offset = memory, signal_offset
         self._base: int | None = None
         self._known: dict[int, psutil.Process] = {}
         self._said: deque[str] = deque(maxlen=_LINES)
-        self._replies: queue.Queue[bytes | Exception] = queue.Queue()
         assert self._process.stdout is not None
-        self._threads = [
-            threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
-            threading.Thread(target=self._read, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+        self._listener.start()
 
     def ask(self, header: Header, tensors: Tensors | None = None, *, seconds: float) -> tuple[Header, Tensors]:
         """The reply to a request, within `seconds`. Raises RunnerFailure; the process has ended then."""
         number = secrets.token_hex(8)
         deadline = time.monotonic() + seconds
-        if not self._replies.empty():
+        if not self._wire.is_silent():
             raise self._failed("sent a reply that nobody asked for")
-        with contextlib.suppress(OSError):  # if the process has ended, reading says so
-            self._connection.send_bytes(json.dumps({**header, "id": number}).encode())
-            self._connection.send_bytes(save(tensors or {}))
+        self._wire.send(json.dumps({**header, "id": number}).encode(), save(tensors or {}))
         head, body = self._next(deadline, seconds), self._next(deadline, seconds)
         if len(head) > _HEADER:
             raise self._failed(f"sent a reply with a header of {len(head):,} bytes")
@@ -129,22 +122,13 @@ class RunnerProcess:
                 process.kill()
         self._process.kill()
         self._process.wait()
-        for thread in self._threads:
-            thread.join(_GRACE)
-        self._connection.close()
+        self._listener.join(_GRACE)
+        self._wire.close()
 
     @property
     def alive(self) -> bool:
         """Whether the process runs."""
-        return self._process.poll() is None and not self._connection.closed
-
-    def _read(self) -> None:
-        while True:
-            try:
-                self._replies.put(self._connection.recv_bytes(self._memory))
-            except (OSError, EOFError, ValueError, TypeError) as error:
-                self._replies.put(error)
-                return
+        return self._process.poll() is None and not self._wire.closed
 
     def _listen(self, stream: IO[bytes]) -> None:
         """Keep the last lines of output; a line without an end is cut, so that memory stays small."""
@@ -153,16 +137,15 @@ class RunnerProcess:
                 self._said.append(line[:_WIDTH].decode("utf-8", "replace").rstrip())
 
     def _next(self, deadline: float, seconds: float) -> bytes:
-        while time.monotonic() < deadline:
+        while (left := deadline - time.monotonic()) > 0:
             try:
-                got = self._replies.get(timeout=min(_LOOK, max(deadline - time.monotonic(), 0.001)))
-            except queue.Empty:
-                if self._base is not None and self._resident() > self._base + self._memory:
-                    raise self._failed(f"took more than {self._memory / 2**30:.3g} GB of memory") from None
-                continue
-            if isinstance(got, bytes):
+                got = self._wire.receive(min(_LOOK, left))
+            except (OSError, EOFError):
+                raise self._ended() from None
+            if got is not None:
                 return got
-            raise self._ended()
+            if self._base is not None and self._resident() > self._base + self._memory:
+                raise self._failed(f"took more than {self._memory / 2**30:.3g} GB of memory")
         raise self._failed(f"was still running after {seconds:.0f} s")
 
     def _ended(self) -> RunnerFailure:

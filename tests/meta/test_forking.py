@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
@@ -193,4 +194,16 @@ def test_a_process_is_started_where_none_can_be_forked(launch: Launch, monkeypat
     assert process.wait(60) == 0
     process.stdout.close()
     connection.close()
+    assert launching.zygotes == {}
+
+
+def test_a_process_with_threads_is_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork has none of them, and may wait for a lock that one of them held."""
+    monkeypatch.setattr(launching, "zygotes", {})
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    launching.keep_suite()
+    done.set()
+    thread.join()
     assert launching.zygotes == {}

@@ -363,9 +363,13 @@ def test_names_in_pictures_are_text() -> None:
     assert "<script" not in chart.svg
     assert "@1@$x^$#000001" in chart.svg
     assert chart.svg.count("&lt;/script&gt;") == 3
-    assert not re.search(r"#0000(0|1)\d(?!1?\b)", chart.svg.replace("@1@$x^$#000001", "")), (
-        "a colour without a variable"
-    )
+
+
+def test_what_a_picture_cannot_place_is_outside_of_it() -> None:
+    """A report may hold any number: no steps on a logarithmic axis, and shares beyond every float."""
+    points = [{"state": "h", "steps": steps, "error": error, "allowed": 1e-300} for steps, error in ((0, 0), (9, 1e30))]
+    (chart,) = charts.drift(of(cell(figures={"drift": points}))).drawn
+    assert not re.search("inf|nan", chart.svg)
 
 
 def test_views_are_those_of_the_table() -> None:

@@ -22,17 +22,16 @@ def _noticed() -> dict[str, list[str]]:
 
 
 def test_the_set_is_what_the_measurements_give() -> None:
-    """After other costs or faults: `python -m tools.quick_set --costs REPORT`, or `--measure`."""
+    """After other costs or faults: `python -m tools.quick_set --costs`, or `--measure`."""
     assert FILE.read_text() == quick_set.text(_noticed(), quick_set.recorded()["cost"])
     assert quick().share >= quick_set.SHARE
 
 
-def test_costs_are_those_of_a_report_in_float32_if_there() -> None:
-    cells = (row("forward-parity", dtype="float64", seconds=1.0), row("forward-parity", seconds=2.0))
-    assert quick_set.costs(of(*cells, row("memory", dtype="float64", seconds=3.0), row("compile", seconds=4.0))) == {
-        "forward-parity": 2.0,
-        "memory": 3.0,
-    }
+def test_costs_are_those_of_what_was_judged() -> None:
+    """`sanitizers` is asked of no candidate unless it is asked for."""
+    names = ["forward-parity", "raw-backward", "sanitizers"]
+    assert quick_set.costs(names, turns=2).keys() <= {"forward-parity", "raw-backward"}
+    assert quick_set.costs(["forward-parity"], turns=2)["forward-parity"] > 0
 
 
 def test_each_fault_of_the_record_is_caught_by_the_property_that_its_test_names() -> None:

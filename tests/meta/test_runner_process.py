@@ -116,6 +116,7 @@ def test_texts_have_nothing_that_a_terminal_obeys(make: Make) -> None:
     process = make(f"id = asked()['id']; print('\\x1b[2J', flush=True); reply({{'id': id, 'odd': {odd}}}); asked()")
     header, _ = process.ask({}, seconds=60)
     assert header["odd"] == {r"a\x1b[2J": [r"\u202e", r"\ud800", "plain"]}
+    process.stop()  # what it printed is complete then
     assert process.said == r"\x1b[2J"
 
 

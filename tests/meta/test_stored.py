@@ -143,12 +143,22 @@ def test_a_contract_that_a_program_has_changed_is_not_kept(tmp_path: Path, compu
 
 
 def test_another_suite_has_a_folder_of_its_own_and_old_ones_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(stored.FOLDERS + 2):
-        monkeypatch.setattr(stored, "_suite", lambda number=number: f"suite-{number}")
+    (tmp_path / "suite0-outside").mkdir()  # of a contract from outside: other suites do not drive it out
+    for number in range(stored.SUITES + 2):
+        monkeypatch.setattr(stored, "_suite", lambda number=number: f"suite{number}")
         _found(tmp_path)
     names = sorted(folder.name for folder in tmp_path.iterdir())
-    assert len(names) == stored.FOLDERS
-    assert names[-1] == f"suite-{stored.FOLDERS + 1}"
+    assert names == ["suite0-outside", *(f"suite{number}" for number in range(2, stored.SUITES + 2))]
+
+
+def test_a_command_of_the_suite_is_no_part_of_a_contract_from_outside() -> None:
+    """The server has none: without this, what a judge has computed would be computed again with the server."""
+    asked = "from harness.judging import stored; print([name for name, _ in stored._files_from_outside()])"
+    script = f"import sys, harness.__main__ as main; sys.modules['__main__'] = main; {asked}"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
 
 
 def test_a_folder_that_cannot_be_written_to_costs_only_time(tmp_path: Path) -> None:
