@@ -126,6 +126,13 @@ def keep_suite() -> None:
         forking.leave_after(lambda: serve(theirs, inside_runner.main))
     theirs.close()
     zygotes[SUITE] = zygote
+    atexit.register(_close_in, os.getpid(), zygote)
+
+
+def _close_in(owner: int, zygote: Zygote) -> None:
+    """Close it at the end of the process that has it open. A fork has closed its copy already."""
+    if os.getpid() == owner:
+        zygote.close()
 
 
 def begin(program: Program) -> None:
