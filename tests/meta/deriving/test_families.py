@@ -153,10 +153,11 @@ def test_a_relu_in_float32_is_judged_without_rows() -> None:
 
 
 def test_values_at_which_a_repeated_vector_has_no_stable_gradient_are_left_out() -> None:
-    """A vector that repeats its first element is constant: beside a variance of 0, huge values amplify each rounding."""
+    """A vector that repeats its first element is constant: of huge values with variance 0 each rounding decides."""
 
     def normalised(x: Tensor, bias: Tensor) -> Tensor:
-        return torch.nn.functional.layer_norm(x, x.shape, bias=bias)
+        centred = x - x.mean()
+        return centred * torch.rsqrt((centred * centred).mean() + 1e-5) + bias
 
     found = derive_from(normalised, (torch.randn(6), torch.randn(6)))
     assert "large-values" not in found.families
