@@ -23,7 +23,7 @@ EXACT, _DRAWS = ("sparse-values",), 8
 
 #: How far a gradient may change when all values change by `_STEP`, relative to its norm, where there is no kink.
 _SMOOTH, _STEP = 1e-3, 1e-7
-#: What is as small as this beside the largest gradient is rounding.
+#: What is as small as this beside the largest output, or the largest gradient, is rounding.
 _NOTHING = 1e-9
 
 
@@ -44,8 +44,10 @@ def families(operator: Operator, small: Sizes) -> tuple[tuple[str, ...], tuple[s
                 _results(operator, every[0])
                 why = ""
             else:
+                every += [_repeated(every[0], place) for place, x in enumerate(every[0]) if x.dim() and x.numel()]
                 with _WithoutActivations() if name in EXACT else nullcontext():
-                    why = next(filter(None, (_why_not(operator, inputs) for inputs in every)), "")
+                    usual = _norms(operator, every[0])
+                    why = next(filter(None, (_why_not(operator, inputs, usual) for inputs in every)), "")
         except Exception as error:
             why = f"the reference raises {type(error).__name__} there"
         if why:
@@ -55,11 +57,22 @@ def families(operator: Operator, small: Sizes) -> tuple[tuple[str, ...], tuple[s
     return tuple(kept), tuple(left_out)
 
 
-def _why_not(operator: Operator, inputs: tuple[Tensor, ...]) -> str:
+def _repeated(inputs: tuple[Tensor, ...], place: int) -> tuple[Tensor, ...]:
+    """The inputs with one of them repeated along its first dimension, as some layouts have it: a vector is constant."""
+    x = inputs[place]
+    return *inputs[:place], x[:1].expand(x.shape).clone(), *inputs[place + 1 :]
+
+
+def _norms(operator: Operator, inputs: tuple[Tensor, ...]) -> tuple[float, float]:
+    """The norms of the largest output and of the largest gradient."""
+    norms, count = [float(result.norm()) for result in _results(operator, inputs)], len(operator.outputs)
+    return max(norms[:count], default=0.0), max(norms[count:], default=0.0)
+
+
+def _why_not(operator: Operator, inputs: tuple[Tensor, ...], usual: tuple[float, float]) -> str:
     results = _results(operator, inputs)
     if not all(bool(result.isfinite().all()) for result in results):
         return "the reference is not finite there"
-    largest = max((float(result.norm()) for result in results if result.numel()), default=0.0)
     draw = Draw(2)
     for step in (_STEP, -_STEP):
         # Each element by another step, so that equal ones differ: a maximum of them has its kink there.
@@ -67,9 +80,10 @@ def _why_not(operator: Operator, inputs: tuple[Tensor, ...]) -> str:
             x + step * draw.uniform(tuple(x.shape), 0.5, 1.5) * (x.abs() + _STEP) if x.is_floating_point() else x
             for x in inputs
         )
-        for one, other in zip(results, _results(operator, moved), strict=True):
+        for place, (one, other) in enumerate(zip(results, _results(operator, moved), strict=True)):
             if not one.numel():
                 continue
+            largest = usual[place >= len(operator.outputs)]
             allowed = max(_SMOOTH * float(one.norm()), _NOTHING * largest, 1e-300)
             if not float((one - other).norm()) <= allowed:
                 return "the gradient of the reference jumps there"

@@ -150,3 +150,15 @@ def test_a_relu_in_float32_is_judged_without_rows() -> None:
     found = derive_from(wide, (torch.randn(6, 8),)).operator
     subject = Subject(found, "it", "cpu", torch.bfloat16, torch.relu)
     assert judge(subject, all_properties()["sizes"]).verdict == PASS
+
+
+def test_values_at_which_a_repeated_vector_has_no_stable_gradient_are_left_out() -> None:
+    """A vector that repeats its first element is constant: of huge values with variance 0 each rounding decides."""
+
+    def normalised(x: Tensor, bias: Tensor) -> Tensor:
+        centred = x - x.mean()
+        return centred * torch.rsqrt((centred * centred).mean() + 1e-5) + bias
+
+    found = derive_from(normalised, (torch.randn(6), torch.randn(6)))
+    assert "large-values" not in found.families
+    assert "shifted-values" in found.families
