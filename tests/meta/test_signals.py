@@ -62,11 +62,16 @@ def _is_judged(folder: Path) -> bool:
     ids=["terminated", "hung-up", "interrupted", "killed"],
 )
 def test_a_signal_ends_the_whole_run_and_keeps_its_cells(tmp_path: Path, ending: signal.Signals, workers: str) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
+    # A shell may have had the first ignored, and nohup the second: what this process ignores, its child ignores.
+    before = [
+        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
+        (signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL)),
+    ]
     try:
         run = _begin(tmp_path, "-n", workers)
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before:
+            signal.signal(number, handler)
     started = psutil.Process(run.pid).children(recursive=True)
     assert started
     run.send_signal(ending)
