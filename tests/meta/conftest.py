@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,17 @@ from tests.meta.served import Commands
 ROOT = Path(__file__).parents[2]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@contextmanager
+def heeded(*numbers: signal.Signals) -> Iterator[None]:
+    """What is started in this block heeds these signals, though a shell or nohup has them ignored here."""
+    before = [signal.signal(number, signal.SIG_DFL) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def environment(**changes: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.report.cell import PASS
 from harness.report.report import Report
-from tests.meta.conftest import environment
+from tests.meta.conftest import environment, heeded
 
 _KERNELS = """
 import pathlib, time
@@ -62,16 +62,8 @@ def _is_judged(folder: Path) -> bool:
     ids=["terminated", "hung-up", "interrupted", "killed"],
 )
 def test_a_signal_ends_the_whole_run_and_keeps_its_cells(tmp_path: Path, ending: signal.Signals, workers: str) -> None:
-    # A shell may have had the first ignored, and nohup the second: what this process ignores, its child ignores.
-    before = [
-        (signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler)),
-        (signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL)),
-    ]
-    try:
+    with heeded(signal.SIGINT, signal.SIGHUP):
         run = _begin(tmp_path, "-n", workers)
-    finally:
-        for number, handler in before:
-            signal.signal(number, handler)
     started = psutil.Process(run.pid).children(recursive=True)
     assert started
     run.send_signal(ending)

@@ -14,7 +14,7 @@ from harness.errors import Unavailable, UsageError
 from harness.gate.matching import why_broken
 from harness.gate.trees import commit_of, worktree
 from harness.gate.workers import SuspectTimes, WorkerFailed, workers
-from tests.meta.conftest import ROOT, environment
+from tests.meta.conftest import ROOT, environment, heeded
 
 
 @pytest.fixture
@@ -63,13 +63,16 @@ def _worktrees(repository: Path) -> int:
 @pytest.mark.parametrize("ending", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
 def test_a_gate_that_is_ended_leaves_no_worktree_for_ever(repository: Path, ending: signal.Signals) -> None:
     command = [sys.executable, "-c", _GATE, str(repository)]
-    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as gate:
+    with heeded(signal.SIGHUP):
+        gate = subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+    with gate:
         assert gate.stdout is not None
         tree = Path(gate.stdout.readline().strip())
         with worktree("HEAD", repository) as other:
             assert tree.exists(), "its gate still runs"
             assert other != tree
         gate.send_signal(ending)
+    assert gate.returncode != 0, "it waited to its end"
     if ending == signal.SIGKILL:
         assert tree.exists()
         with worktree("HEAD", repository):
