@@ -17,20 +17,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-_HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
+from tools.verdict_time import CANDIDATE as RMS_NORM
+
+_HEAD = "import torch\nfrom torch import Tensor\n"
 #: By operator: the reference `slow`, the arguments of one call `args`, and the candidate `fast`.
 REFERENCES = {
-    "rms_norm": """
-def slow(x: Tensor, weight: Tensor) -> Tensor:
-    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * weight
-
-def args():
-    return torch.randn(4, 8), torch.randn(8)
-
-def fast(x: Tensor, weight: Tensor) -> Tensor:
-    return x * (1 / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6)) * weight
-""",
-    "cross_entropy": """
+    "rms_norm": RMS_NORM,
+    "cross_entropy": _HEAD
+    + """
 def slow(logits: Tensor, labels: Tensor) -> Tensor:
     return logits.logsumexp(-1) - logits.gather(-1, labels[:, None])[:, 0]
 
@@ -41,7 +35,8 @@ def fast(logits: Tensor, labels: Tensor) -> Tensor:
     shifted = logits - logits.logsumexp(-1, keepdim=True)
     return -shifted.gather(-1, labels[:, None])[:, 0]
 """,
-    "attention": """
+    "attention": _HEAD
+    + """
 def slow(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
     return torch.softmax(scores.masked_fill(~mask, -1e4), -1) @ v
@@ -67,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     print("| --- | --- | --- | --- | --- |")
     for name in given.operator or REFERENCES:
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "it.py").write_text(_HEAD + REFERENCES[name])
+            (Path(folder) / "it.py").write_text(REFERENCES[name])
             timed = [_timed(Path(folder), given.options) for _ in range(2)]
         codes += [code for *_, code in timed]
         cells = [f"failed ({code})" if code else f"{clock:.1f} | {busy:.1f}" for clock, busy, code in timed]

@@ -260,8 +260,13 @@ def _remove_old(root: Path, new: str) -> None:
         with suppress(FileNotFoundError):  # another run has just removed it
             ages[folder] = time.time() - folder.stat().st_mtime
     for outside, most in ((False, SUITES), (True, OUTSIDE)):
-        latest = [folder for folder in sorted(ages, key=lambda folder: ages[folder]) if ("-" in folder.name) == outside]
-        room = most - (("-" in new) == outside)
+        latest = sorted((folder for folder in ages if _is_outside(folder.name) == outside), key=lambda one: ages[one])
+        room = most - (_is_outside(new) == outside)
         for place, folder in enumerate(latest):
             if place >= room or ages[folder] > KEPT_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_outside(name: str) -> bool:
+    """Whether that is the folder of a contract from outside: its name has a second digest."""
+    return "-" in name

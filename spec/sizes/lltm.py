@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from spec.contract import Case
+from spec.rowwise import case
 
 
 def _case(name: str, batch: int, features: int, state: int, origin: str, *tags: str) -> Case:
-    return Case(name, {"batch": batch, "input_features": features, "state_size": state}, origin, frozenset(tags))
+    return case(name, {"batch": batch, "input_features": features, "state_size": state}, origin, *tags)
 
 
 _TAIL_STATES = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1025)

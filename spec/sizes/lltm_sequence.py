@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from spec.contract import Case
+from spec.rowwise import case
 
 
 def _case(name: str, steps: int, batch: int, features: int, state: int, origin: str, *tags: str) -> Case:
     sizes = {"steps": steps, "batch": batch, "input_features": features, "state_size": state}
-    return Case(name, sizes, origin, frozenset(tags))
+    return case(name, sizes, origin, *tags)
 
 
 _TAIL_STATES = (4, 7, 31, 32, 33, 129)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from spec.contract import Case
+from spec.rowwise import case
 
 
 def _case(name: str, batch: int, features: int, hidden: int, outputs: int, origin: str, *tags: str) -> Case:
     sizes = {"batch": batch, "input_features": features, "hidden_size": hidden, "output_size": outputs}
-    return Case(name, sizes, origin, frozenset(tags))
+    return case(name, sizes, origin, *tags)
 
 
 _TAIL_HIDDEN = (3, 4, 5, 7, 9, 31, 32, 33, 255, 256, 257, 1025)

@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli import watching
 from harness.errors import UsageError
-from tests.meta.conftest import ROOT, environment
+from tests.meta.conftest import ROOT, environment, heeded
 
 #: What watches here runs a function that writes the file's text and ends with the number in it.
 _WATCH = """
@@ -51,18 +51,14 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_runs_again_after_each_change_and_ends_with_the_last_exit_code(file: Path, tmp_path: Path) -> None:
     said = tmp_path / "said.txt"
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
-    try:
-        with said.open("w") as out:
-            run = subprocess.Popen(
-                [sys.executable, "-c", _WATCH, "--quick", "--watch", str(file)],
-                cwd=ROOT,
-                env=environment(),
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with said.open("w") as out, heeded(signal.SIGINT):
+        run = subprocess.Popen(
+            [sys.executable, "-c", _WATCH, "--quick", "--watch", str(file)],
+            cwd=ROOT,
+            env=environment(),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
     try:
         _until(lambda: said.read_text().count("waiting for a change") == 1)
         assert "judged 1 ['--quick']" in said.read_text()
