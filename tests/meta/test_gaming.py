@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import torch
 
@@ -121,8 +120,11 @@ def test_attack_on_values(attack: Attack, together: Together) -> None:
 def test_attack_on_the_process(attack: Attack) -> None:
     with Together() as runner:
         _has_its_outcome(attack, *_judged(attack, runner))
-    running = [found.info["cmdline"] or [] for found in psutil.process_iter(["cmdline"])]
-    assert not [words for words in running if "left-by-an-attack" in words]
+        started = runner.started()
+    assert started
+    children = [words for words in started if "left-by-an-attack" in words]
+    assert bool(children) == (attack.name == "leaves_children")
+    assert runner.left() == []
 
 
 @_SECOND
