@@ -27,6 +27,7 @@ _MARK = "_is_wide"
 _DTYPE_OF = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _CASTS = frozenset({Tensor.float, Tensor.double, Tensor.to, Tensor.type, Tensor.type_as})
 _REAL = frozenset({torch.float32, torch.float64})
+_DOUBLE = frozenset({torch.float64, torch.complex128})
 _ASSIGNMENTS = frozenset({Tensor.copy_, Tensor.__setitem__})
 
 
@@ -40,12 +41,12 @@ class Casts(TorchFunctionMode):
         if func is torch.promote_types and set(args) == {torch.float32, torch.float64}:
             return torch.float32
         if func is _DTYPE_OF:
-            return torch.float32 if is_wide(args[0]) else args[0].dtype
+            return _dtype_of(args[0])
         given = _tensors((args, kwargs))
         if any(leaf.dtype == torch.float32 for leaf in given):
             args, kwargs = tree_map_only(Tensor, _in_float64, (args, kwargs))
             given = _tensors((args, kwargs))
-        real = [leaf for leaf in given if leaf.is_floating_point()]
+        real = [leaf for leaf in given if _is_number(leaf)]
         asked = _asked(func, args, kwargs)
         if func in _CASTS and asked is not None:
             return _cast(args[0], asked)
@@ -64,7 +65,7 @@ class Casts(TorchFunctionMode):
             results = func(*args, **kwargs)
         if beyond and into is None:
             for leaf in _tensors(results):
-                if leaf.is_floating_point() and not any(leaf is each for each in given):
+                if _is_number(leaf) and not any(leaf is each for each in given):
                     _marked(leaf)
         return results
 
@@ -99,7 +100,13 @@ def _asked(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _dtype_of(tensor: Tensor) -> torch.dtype:
-    return torch.float32 if is_wide(tensor) else tensor.dtype
+    if not is_wide(tensor):
+        return tensor.dtype
+    return torch.complex64 if tensor.is_complex() else torch.float32
+
+
+def _is_number(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
@@ -141,4 +148,4 @@ def _made_of_none(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             results = func(*args, **kwargs)
     finally:
         torch.set_default_dtype(usual)
-    return tree_map_only(Tensor, lambda leaf: _marked(leaf) if leaf.dtype == torch.float64 else leaf, results)
+    return tree_map_only(Tensor, lambda leaf: _marked(leaf) if leaf.dtype in _DOUBLE else leaf, results)

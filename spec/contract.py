@@ -32,6 +32,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Sub: python_operator.sub,
     ast.Mult: python_operator.mul,
     ast.Div: python_operator.truediv,
+    ast.FloorDiv: python_operator.floordiv,
     ast.Pow: python_operator.pow,
 }
 
@@ -71,7 +72,7 @@ def _formula(expression: str) -> Formula:
 def evaluate(expression: str, sizes: Sizes) -> float:
     """Value of an arithmetic expression over size symbols.
 
-    Allowed are numbers, names and `+ - * / **`; anything else raises ValueError. Raises KeyError for a symbol that
+    Allowed are numbers, names and `+ - * / // **`; anything else raises ValueError. Raises KeyError for a symbol that
     `sizes` lacks.
     """
     return _formula(expression)(sizes)

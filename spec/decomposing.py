@@ -19,12 +19,17 @@ _aten = torch.ops.aten
 
 #: What is evaluated step by step: normalisations, losses, activations, and their backward.
 _COMPOSED = (
+    _aten._adaptive_avg_pool2d,
     _aten._log_softmax,
     _aten._log_softmax_backward_data,
     _aten._softmax,
     _aten._softmax_backward_data,
+    _aten._prelu_kernel,
+    _aten._prelu_kernel_backward,
     _aten.addcdiv,
     _aten.addcmul,
+    _aten.addmv,
+    _aten.addr,
     _aten.binary_cross_entropy,
     _aten.binary_cross_entropy_backward,
     _aten.binary_cross_entropy_with_logits,
@@ -44,28 +49,35 @@ _COMPOSED = (
     _aten.leaky_relu_backward,
     _aten.log_sigmoid_backward,
     _aten.linalg_vector_norm,
+    _aten.linalg_cross,
     _aten.log_sigmoid_forward,
     _aten.logsumexp,
     _aten.mish,
     _aten.mish_backward,
     _aten.mse_loss,
     _aten.mse_loss_backward,
+    _aten.nansum,
+    _aten.native_batch_norm_backward,
     _aten.native_group_norm,
     _aten.native_group_norm_backward,
     _aten.native_layer_norm,
     _aten.native_layer_norm_backward,
     _aten.nll_loss_backward,
     _aten.nll_loss_forward,
+    _aten.norm,
     _aten.sigmoid_backward,
     _aten.silu,
     _aten.silu_backward,
     _aten.smooth_l1_loss,
     _aten.smooth_l1_loss_backward,
+    _aten.soft_margin_loss,
+    _aten.soft_margin_loss_backward,
     _aten.softplus,
     _aten.softplus_backward,
     _aten.std,
     _aten.tanh_backward,
     _aten.threshold_backward,
+    _aten.trace,
     _aten.var,
     _aten.var_mean,
 )
@@ -85,12 +97,27 @@ def _safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tens
     return torch.where(nothing, torch.zeros_like(x), torch.softmax(x, dim, dtype=dtype))
 
 
+def _sum_of_products(x: Tensor, left: Tensor, right: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta x + alpha (sum of left @ right over the batch)."""
+    product = torch.bmm(left, right).sum(0)
+    return beta * x + alpha * product
+
+
+def _distances(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
+    """The p-norms of the differences of every two rows."""
+    del mode
+    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)  # type: ignore[no-any-return]
+
+
 @cache
 def _known() -> Mapping[Any, Callable[..., Any]]:
     prims = torch.ops.prims
     return {
         **get_decompositions(list(_COMPOSED)),
+        _aten._cdist_forward.default: _distances,
         _aten._safe_softmax.default: _safe_softmax,
+        _aten.addbmm.default: _sum_of_products,
+        _aten.polar.default: lambda size, angle: torch.complex(size * torch.cos(angle), size * torch.sin(angle)),
         prims.var.default: _variance,
         prims.sum.default: lambda x, dims, output_dtype=None: x.sum(list(dims)),  # noqa: ARG005
         prims.div.default: lambda x, y: x / y,

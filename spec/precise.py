@@ -23,7 +23,7 @@ from torch import Tensor
 
 from spec.decomposing import functional, steps
 from spec.modes import EagerMode
-from spec.rounding import CREATIONS, LINEAR, MOVES
+from spec.operations import CREATIONS, LINEAR, MOVES
 
 #: Whether numpy's long double has more digits than float64 on this platform.
 AVAILABLE = bool(np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 256)
@@ -142,6 +142,8 @@ class Precise(EagerMode):  # type: ignore[no-untyped-call]
         if func in ARITHMETIC and any(tensor.is_floating_point() for tensor in _tensors(args)):
             return self._computed(func, args, kwargs)
         result = func(*args, **kwargs)
+        if any(part.is_complex() for part in _tensors(result)):
+            raise NotPrecise(f"{func} returns complex numbers")
         if any(value.alias_info is not None for value in func._schema.returns):
             self._shared.update(part.untyped_storage().data_ptr() for part in _tensors(result))
         if func in LINEAR:

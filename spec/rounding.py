@@ -37,7 +37,8 @@ all terms of one sign, (sum |t| + |sum t|) / 2. Where it is beyond the accumulat
 half of the runs. Parts of a product that are rounded to the dtype may overflow its range; there the largest partial sum
 is taken to be at most `PARTS` sqrt(A^2 @ B^2), because few sums of terms of random sign exceed that.
 
-Operations that only move, select or compare data are exact. `MOVES` lists them; every other operation rounds.
+Operations that only move, select or compare data are exact. `spec.operations` lists them; every other one rounds. Both
+parts of a complex number err as a real number of its size.
 
 In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
 is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart(x)`, equal elements may err
@@ -64,6 +65,7 @@ from torch.utils._pytree import tree_map_only
 from spec.decomposing import functional, steps
 from spec.modes import EagerMode
 from spec.noise import Noise
+from spec.operations import MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
 from spec.parts import parts_of
 from spec.repeats import repeats
 
@@ -85,144 +87,6 @@ _FOLDED = 2.0**-6
 _CANCELLED, _SMALL = 256, 0.25
 
 _aten = torch.ops.aten
-
-#: Operators that move or compare data, without rounding: what holds of a tensor holds of its parts.
-LINEAR = frozenset(
-    {
-        _aten.alias.default,
-        _aten.bitwise_and.Tensor,
-        _aten.bitwise_not.default,
-        _aten.bitwise_or.Tensor,
-        _aten.cat.default,
-        _aten.chunk.default,
-        _aten.clone.default,
-        _aten.contiguous.default,
-        _aten.detach.default,
-        _aten.diagonal.default,
-        _aten.embedding.default,
-        _aten.eq.Scalar,
-        _aten.eq.Tensor,
-        _aten.expand.default,
-        _aten.flip.default,
-        _aten.gather.default,
-        _aten.ge.Scalar,
-        _aten.ge.Tensor,
-        _aten.gt.Scalar,
-        _aten.gt.Tensor,
-        _aten.index.Tensor,
-        _aten.index_select.default,
-        _aten.isinf.default,
-        _aten.isnan.default,
-        _aten.le.Scalar,
-        _aten.le.Tensor,
-        _aten.logical_and.default,
-        _aten.logical_not.default,
-        _aten.logical_or.default,
-        _aten.lt.Scalar,
-        _aten.lt.Tensor,
-        _aten.ne.Scalar,
-        _aten.ne.Tensor,
-        _aten.neg.default,
-        _aten.permute.default,
-        _aten.repeat.default,
-        _aten.reshape.default,
-        _aten.roll.default,
-        _aten.select.int,
-        _aten.select_backward.default,
-        _aten.slice.Tensor,
-        _aten.slice_backward.default,
-        _aten.split.Tensor,
-        _aten.split_with_sizes.default,
-        _aten.squeeze.default,
-        _aten.squeeze.dim,
-        _aten.squeeze.dims,
-        _aten.stack.default,
-        _aten.t.default,
-        _aten.transpose.int,
-        _aten.tril.default,
-        _aten.triu.default,
-        _aten.unbind.int,
-        _aten.unfold.default,
-        _aten._unsafe_view.default,
-        _aten.unsqueeze.default,
-        _aten.view.default,
-        _aten.where.self,
-        torch.ops.prims.broadcast_in_dim.default,
-    }
-)
-#: Operators that make data.
-CREATIONS = frozenset(
-    {
-        _aten.arange.default,
-        _aten.arange.start,
-        _aten.arange.start_step,
-        _aten.full.default,
-        _aten.full_like.default,
-        _aten.empty.memory_format,
-        _aten.empty_like.default,
-        _aten.empty_strided.default,
-        _aten.new_empty.default,
-        _aten.new_empty_strided.default,
-        _aten.new_full.default,
-        _aten.new_ones.default,
-        _aten.new_zeros.default,
-        _aten.ones.default,
-        _aten.ones_like.default,
-        _aten.scalar_tensor.default,
-        _aten.zeros.default,
-        _aten.zeros_like.default,
-    }
-)
-#: Operators whose results are arguments, which one depends on the values or on other arguments.
-_CHOICES = frozenset(
-    {
-        _aten.abs.default,
-        _aten.amax.default,
-        _aten.amin.default,
-        _aten.as_strided.default,
-        _aten.clamp.default,
-        _aten.clamp_max.default,
-        _aten.clamp_min.default,
-        _aten.constant_pad_nd.default,
-        _aten.copy.default,
-        _aten.fill.Scalar,
-        _aten.fill.Tensor,
-        _aten.masked_fill.Scalar,
-        _aten.masked_fill.Tensor,
-        _aten.max.default,
-        _aten.max.dim,
-        _aten.maximum.default,
-        _aten.min.default,
-        _aten.min.dim,
-        _aten.minimum.default,
-        _aten.relu.default,
-        _aten.scatter.src,
-        _aten.scatter.value,
-        _aten.sign.default,
-        _aten.sort.default,
-        _aten.topk.default,
-        _aten.where.ScalarOther,
-        _aten.where.ScalarSelf,
-    }
-)
-#: Operators without rounding. All others round.
-MOVES = LINEAR | CREATIONS | _CHOICES
-
-#: Operators that multiply matrices.
-PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})
-_MEANS = frozenset({_aten.mean.default, _aten.mean.dim})
-_SUMS = frozenset({_aten.sum.default, _aten.sum.dim_IntList}) | _MEANS
-#: Sums of as many terms in each element as an index says, or the element's place.
-_SCATTERS = frozenset(
-    {
-        _aten.cumsum.default,
-        _aten.embedding_dense_backward.default,
-        _aten.index_add.default,
-        _aten.index_put.default,
-        _aten.scatter_add.default,
-        _aten._unsafe_index_put.default,
-    }
-)
 
 
 class _Region(threading.local):
@@ -355,7 +219,7 @@ class Amplitude:
 def knows(func: Any) -> bool:
     """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
     func = functional(func) or func
-    listed = MOVES | PRODUCTS | _SUMS | _SCATTERS | {_aten._to_copy.default}
+    listed = MOVES | PRODUCTS | OF_TWO | OVER_ALL | SUMS | SCATTERS | {_aten._to_copy.default}
     return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
 
@@ -442,6 +306,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         made_of = None if func in MOVES else steps(func)
         if func is _aten.elu_backward.default and not args[4]:
             return self._slope_of_elu(func, *args)
+        if made_of is not None and _returns_a_part(func):  # a view, such as the real part of complex numbers
+            with self:
+                return made_of(*args, **(kwargs or {}))
         if made_of is not None:
             return self._composed(made_of, args, kwargs or {})
         if _region.any_order and self._narrowed:
@@ -456,7 +323,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if func in MOVES or (func is _aten._to_copy.default and result.dtype == torch.float64):
             return result
         if isinstance(result, tuple | list):
-            return type(result)(self._rounded(func, part, args, kwargs or {}) for part in result)
+            return type(result)(self._rounded(func, part, args, kwargs or {}, k) for k, part in enumerate(result))
         return self._rounded(func, result, args, kwargs or {})
 
     def _composed(self, made_of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -464,7 +331,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         with self:
             with _inside("wide"):
                 results = made_of(*args, **kwargs)
-            return tree_map_only(Tensor, lambda tensor: tensor * 1 if _is_real(tensor) else tensor, results)
+            return tree_map_only(Tensor, lambda tensor: tensor * 1 if _is_number(tensor) else tensor, results)
 
     def _slope_of_elu(
         self, func: Any, g: Tensor, alpha: float, scale: float, input_scale: float, _: bool, x: Tensor
@@ -490,9 +357,24 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         saving = self._saving.repeat_interleave(tensor.shape[0] // self._runs)
         return saving.view(-1, *[1] * (tensor.dim() - 1))
 
-    def _rounded(self, func: Any, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not isinstance(result, Tensor) or not result.is_floating_point():
+    def _rounded(
+        self,
+        func: Any,
+        result: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: int = 0,
+        of_complex: bool = False,
+    ) -> Any:
+        """The result with an error; `place` is its place among the results of the operation.
+
+        `of_complex`: it has the parts of complex numbers.
+        """
+        if not _is_number(result):
             return result
+        if result.is_complex():
+            parts = torch.view_as_real(result.resolve_conj())
+            return torch.view_as_complex(self._rounded(func, parts, args, kwargs, of_complex=True))
         if result.dtype != torch.float64:
             raise TypeError(
                 f"{func} made {result.dtype} of float64, but should return float64 in the model of rounding: a "
@@ -504,14 +386,17 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         number, self.number = self.number, self.number + 1
         amplitude = self._known(number, result)
         if amplitude is None:
-            most, overflows = self._most(func, result, args, kwargs)
+            if of_complex:
+                most, overflows = self._most_of_complex(func, result, args, kwargs), None
+            else:
+                most, overflows = self._most(func, result, args, kwargs, place)
             infinite = not math.isfinite(float(result.sum()))
             if infinite:
                 most = most.masked_fill(~result.isfinite(), 0.0)
             exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
             amplitude = Amplitude(most, exact, overflows, infinite)
             if self._amplitudes:
-                self._amplitudes.hold(number, amplitude, func in PRODUCTS)
+                self._amplitudes.hold(number, amplitude, func in PRODUCTS | OF_TWO)
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
         before = own.clone() if amplitude.infinite else None
@@ -579,16 +464,21 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         return bool((is_admitted | (sizes <= min(_CANCELLED * unit, _SMALL) * sizes.amax())).all())
 
     def _most(
-        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
     ) -> tuple[Tensor, Tensor | None]:
         """The factor of xi for each element of the result, and a mask of those that may overflow, if there are any."""
         unit, lost = self._wide if _region.wide else self._narrow
-        if func in _SCATTERS:
+        if func in SCATTERS:
             return self._most_of_scattered(func, result, args, kwargs)
+        if func in OF_TWO:
+            return self._most_of_two(func, result, args, kwargs, place)
+        if func in OVER_ALL:  # each factor is a rounding more
+            rounded = unit + self._accumulator * math.sqrt(_factors(args))
+            return (result.abs() * rounded + lost).masked_fill_(result == 0, 0.0), None
         terms = _terms(func, result, args)
         # Each term in an accumulator may underflow, and all of them in the same direction.
         lost += self._wide[1] * terms
-        sums = func(args[0].abs(), *args[1:], **kwargs) if func in _SUMS else None
+        sums = func(args[0].abs(), *args[1:], **kwargs) if func in SUMS else None
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
         if factors or sums is not None:  # also those of no terms: the growth is that of the last one
             self._growth = _growth(func, terms, args, self._accumulator)
@@ -613,7 +503,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                 of_part.add_(_times(magnitudes, self._growth, part), alpha=self._accumulator)
                 of_part.add_(partial, alpha=unit)
             elif sums is not None:
-                added = terms if func in _MEANS else 1
+                added = terms if func in MEANS else 1
                 overflows = _marked(overflows, result, part, sums[part] + y.abs(), 2 * self._largest_sum / added)
                 of_part.add_(_times(sums[part], self._growth, part), alpha=self._accumulator)
             elif terms_of_any_order is not None:
@@ -632,14 +522,58 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         )
         added = [x for x in args if _is_real(x)][-1]
         repeated = added.numel() > 0 and repeats(added.reshape(1, -1), self._accumulator) is not None
+        terms = terms * window(func, args)
         growth = torch.maximum(terms.sqrt(), terms / 2) if repeated else terms.sqrt()
         amplitude = result.abs() * unit + (lost + self._wide[1] * terms) + self._accumulator * growth * sums
         overflows = (sums + result.abs()) / 2 > self._largest_sum
         return amplitude.masked_fill_(result == 0, 0.0), overflows if bool(overflows.any()) else None
 
+    def _most_of_complex(self, func: Any, parts: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """The factor of xi for both parts of each number: each of them is a sum of two products."""
+        unit, lost = self._wide if _region.wide else self._narrow
+        amplitude = parts.norm(dim=-1) * unit + lost
+        if func in PRODUCTS or func in SUMS:
+            of_sizes: Tensor = func(*(x.abs() if isinstance(x, Tensor) else x for x in args), **kwargs)
+            amplitude += of_sizes * self._accumulator * math.sqrt(_terms(func, amplitude, args))
+        of_parts: Tensor = amplitude.unsqueeze(-1).expand(parts.shape)
+        return of_parts.masked_fill(parts == 0, 0.0)
+
+    def _most_of_two(
+        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], place: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same for sums of products of two factors, such as convolutions: calls with other values give the sums."""
+        unit, lost = self._wide if _region.wide else self._narrow
+
+        def of(change: Callable[[Tensor], Tensor]) -> Tensor:
+            found = func(*(change(x) if _is_real(x) else x for x in args), **kwargs)
+            part: Tensor = found[place] if isinstance(found, tuple | list) else found
+            return part
+
+        terms, sums, partial = of(torch.ones_like), of(torch.abs), of(torch.square).sqrt_()
+        factors = [x.reshape(1, -1) for x in args if _is_real(x) and x.numel()]
+        repeated = all(repeats(x, self._accumulator) is not None for x in factors)
+        growth = torch.maximum(terms.sqrt(), terms / 2) if repeated else terms.sqrt()
+        amplitude = result.abs() * unit + (lost + self._wide[1] * terms) + self._accumulator * growth * sums
+        amplitude.add_(partial, alpha=unit)
+        of_one_sign = (sums + result.abs()) / 2
+        overflows = of_one_sign > self._largest_sum
+        overflows |= of_one_sign.minimum(partial * PARTS) > (self._largest_sum if _region.wide else self._largest)
+        return amplitude.masked_fill_(result == 0, 0.0), overflows if bool(overflows.any()) else None
+
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+def _factors(args: tuple[Any, ...]) -> int:
+    """How many elements a product over a dimension, or over all, multiplies."""
+    tensor: Tensor = args[0]
+    over_one = len(args) > 1 and tensor.dim() > 0
+    return max(tensor.shape[args[1]] if over_one else tensor.numel(), 1)
 
 
 def _marked(mask: Tensor, result: Tensor, part: Any, sizes: Tensor, limit: float) -> Tensor:
@@ -675,7 +609,7 @@ def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:
     """How many terms each element of a product or a sum adds up; 0 for any other operation."""
     if func in PRODUCTS:
         return int(args[-2].shape[-1])
-    return max(args[0].numel() // max(result.numel(), 1), 1) if func in _SUMS else 0
+    return max(args[0].numel() // max(result.numel(), 1), 1) if func in SUMS else 0
 
 
 def _growth(func: Any, terms: int, args: tuple[Any, ...], unit: float) -> Tensor | float:

@@ -20,7 +20,7 @@ from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
-from harness.deriving.multiples import in_units
+from harness.deriving.multiples import in_units, with_fixed_windows
 from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
@@ -69,12 +69,12 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         shapes = symbols_of(text, exact, reference.forward)
         tensors = tuple(replace(p, shape=found.shape) for p, found in zip(tensors, shapes, strict=True))
     lengths = _lengths(text, tensors)
-    made, lengths, in_multiples = in_units(
-        text, inputs_of(text, tensors, lengths, reference.forward), lengths, reference.forward
-    )
+    made = inputs_of(text, tensors, lengths, reference.forward)
+    made, lengths, windows = with_fixed_windows(made, lengths, reference.forward)
+    made, lengths, in_multiples = in_units(text, made, lengths, reference.forward)
     inputs, small, symbols = made.args, made.small, symbols_in(made.args)
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
-    stated = parameters.outputs if not in_multiples else None
+    stated = parameters.outputs if not in_multiples and not windows else None
     outputs = outputs_of(text, symbols, small, made.call, stated)
     rows = row_symbol(inputs, outputs, small, reference.forward)
     names = renaming(symbols, rows)
@@ -98,6 +98,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         (
             *_sentences(operator, rows),
             *(f"a length is {each}: the reference takes no others" for each in in_multiples.values()),
+            *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),
         (*without_dtypes, *without_families),
     )

@@ -1,7 +1,8 @@
-"""Lengths of which a reference takes multiples alone, such as even ones: the symbol counts the multiples.
+"""Lengths of which a reference takes some alone: multiples, such as even ones, or those from a least one on.
 
 Properties choose sizes of their own. So a symbol must have a meaning at every size: `x_1` of a reference that splits x
-in two becomes `2*x_1`.
+in two becomes `2*x_1`, and `x_2` of a convolution with three taps `x_2 + 2`. How many taps there are is a number: a
+length that makes a result shorter is that of a window.
 """
 
 from __future__ import annotations
@@ -18,8 +19,44 @@ from harness.errors import UsageError
 from spec.contract import Sizes, TensorArg
 
 #: Multiples that are tried, least first, and how many of each the reference must take.
-_UNITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 256)
+_UNITS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 _TIMES = (1, 2, 3, 5, 7)
+#: Largest least length that is looked for.
+_LEAST = 64
+
+
+def with_fixed_windows(
+    made: Inputs, lengths: Mapping[str, int], forward: Callable[..., tuple[Tensor, ...]]
+) -> tuple[Inputs, dict[str, int], dict[str, int]]:
+    """The inputs and the example's lengths without the symbols of windows, and those symbols with their lengths."""
+    windows = {
+        symbol: lengths.get(symbol, made.small[symbol]) for symbol in symbols_in(made.args) if _is_window(made, symbol)
+    }
+    if not windows:
+        return made, dict(lengths), {}
+    names = {symbol: str(length) for symbol, length in windows.items()}
+    args = tuple(renamed(arg, names) for arg in made.args)
+    others = {symbol: length for symbol, length in lengths.items() if symbol not in windows}
+    small = {symbol: length for symbol, length in made.small.items() if symbol not in windows}
+    call = caller(args, forward)
+    # A window may be longer than what was small beside a shorter one.
+    small = small if _is_taken(call, small) else {symbol: others.get(symbol, n) for symbol, n in small.items()}
+    return Inputs(args, small, call), others, windows
+
+
+def _is_window(made: Inputs, symbol: str) -> bool:
+    """Whether a result gets shorter as the symbol grows; with a stride not at once."""
+    try:
+        usual = made.call(made.small)
+        longer = [made.call({**made.small, symbol: made.small[symbol] + more}) for more in (1, 2, 3, 4)]
+    except Exception:
+        return False
+    return any(
+        new < old
+        for results in longer
+        for one, other in zip(usual, results, strict=True)
+        for old, new in zip(one.shape, other.shape, strict=False)
+    )
 
 
 def in_units(
@@ -29,20 +66,27 @@ def in_units(
 
     Raises UsageError for a length of which the reference takes some, but not the multiples of any number.
     """
-    units = {symbol: _unit(where, made, lengths, symbol) for symbol in symbols_in(made.args)}
+    units, least = dict[str, int](), dict[str, int]()
+    for symbol in symbols_in(made.args):
+        units[symbol], least[symbol] = _unit(where, made, lengths, symbol)
     names = {symbol: f"{unit}*{symbol}" for symbol, unit in units.items() if unit > 1}
+    names |= {symbol: f"{symbol} + {more}" for symbol, more in least.items() if more}
     if not names:
         return made, dict(lengths), {}
     args = tuple(_in_units(arg, names) for arg in made.args)
     small = dict(made.small)
     for symbol in names:
+        if least[symbol]:
+            small[symbol] = max(small[symbol] - least[symbol], 2)
+            continue
         others = {length for other, length in small.items() if other != symbol}
         times = [small[symbol] // units[symbol], *_TIMES[1:]]
         small[symbol] = next((one for one in times if one > 1 and one * units[symbol] not in others), 1)
     call = caller(args, forward)
     if not _is_taken(call, small):
-        small = {symbol: length // units[symbol] for symbol, length in made.small.items()}
-    return Inputs(args, small, call), {symbol: n // units.get(symbol, 1) for symbol, n in lengths.items()}, names
+        small = {symbol: length // units[symbol] - least[symbol] for symbol, length in made.small.items()}
+    own = {symbol: n // units.get(symbol, 1) - least.get(symbol, 0) for symbol, n in lengths.items()}
+    return Inputs(args, small, call), own, names
 
 
 def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:
@@ -51,17 +95,23 @@ def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:
     return replace(inside, shape=shape)
 
 
-def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> int:
+def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> tuple[int, int]:
+    """The number of which multiples are taken, and by how much the least length is longer than 1."""
+    if all(_is_taken(made.call, {**made.small, symbol: times}) for times in _TIMES):
+        return 1, 0
+    for more in range(1, min(lengths.get(symbol, _LEAST), _LEAST)):
+        if all(_is_taken(made.call, {**made.small, symbol: more + times}) for times in _TIMES):
+            return 1, more
     for unit in _UNITS:
         if lengths.get(symbol, 0) % unit:
             continue
         if all(_is_taken(made.call, {**made.small, symbol: unit * times}) for times in _TIMES):
-            return unit
+            return unit, 0
     refused = next(times for times in _TIMES if not _is_taken(made.call, {**made.small, symbol: times}))
     raise UsageError(
-        f"{where} took {symbol}={made.small[symbol]} and refused {symbol}={refused}, but should take every length, or "
-        "every multiple of one up to 256: make the reference take them, or write a number where a length is fixed, for "
-        "example x: Float[Tensor, 'batch 64']"
+        f"{where} took {symbol}={made.small[symbol]} and refused {symbol}={refused}, but should take every length, "
+        "every one from a least one on, or every multiple of one up to 256: make the reference take them, or write a "
+        "number where a length is fixed, for example x: Float[Tensor, 'batch 64']"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb
 from typing import Any
 
@@ -20,6 +20,8 @@ from harness.errors import UsageError
 Axis = tuple[int, int]
 #: Lengths beyond this are halved before anything is tried.
 _SHORT = 16
+#: Factors of two lengths, neither of which is a multiple of the other then.
+_COPRIME = ((3, 5), (5, 3))
 #: How many sets of axes of one length are tried, of each size.
 _MOST_TRIED = 250
 
@@ -102,9 +104,11 @@ def symbols_of(
     groups: list[list[Axis]] = []
     for length in dict.fromkeys(tensors[number].shape[dim] for number, dim in axes):
         groups += _groups(probe, [axis for axis in axes if tensors[axis[0]].shape[axis[1]] == length], length)
-    for group in _together(where, parameters, probe, groups):
+    symbols, factors = _together(where, parameters, probe, whole, groups)
+    for group in symbols:
         name = _name(parameters, group[0], set(names.values()))
         names.update(dict.fromkeys(group, name))
+    names.update({axis: f"{factor}*{names[of]}" for axis, (factor, of) in factors.items()})
     names.update(_made_of_others(parameters, probe, whole, names))
     return tuple(
         replace(parameter, shape=tuple(names[number, dim] for dim in range(tensors[number].dim())))
@@ -146,11 +150,17 @@ def _least(probe: _Probe, axes: list[Axis], length: int) -> list[Axis] | None:
 
 
 def _together(
-    where: str, parameters: Sequence[TensorParameter], probe: _Probe, groups: list[list[Axis]]
-) -> list[list[Axis]]:
-    """The groups whose lengths may all change at once. A length of 1 that broadcasts may have to stay.
+    where: str,
+    parameters: Sequence[TensorParameter],
+    probe: _Probe,
+    whole: Sequence[Tensor],
+    groups: list[list[Axis]],
+) -> tuple[list[list[Axis]], dict[Axis, tuple[int, Axis]]]:
+    """The groups whose lengths may all change at once, and axes whose length is a multiple of that of another axis.
 
-    Raises UsageError, with a question, if other lengths cannot change together.
+    A length of 1 that broadcasts may have to stay. A length that another one must divide, such as a width with a scale
+    for every eight elements, is as many times as long as in the example. Raises UsageError, with a question, if other
+    lengths cannot change together.
     """
 
     def fit(some: list[list[Axis]]) -> bool:
@@ -159,15 +169,28 @@ def _together(
         return probe.accepts(changed)
 
     if fit(groups):
-        return groups
+        return groups, {}
     ones = [group for group in groups if probe.length(group[0]) == 1]
     for one in ones:
         others = [group for group in groups if group != one]
         if fit(others):
-            return others
+            return others, {}
     others = [group for group in groups if group not in ones]
     if fit(others):
-        return others
+        return others, {}
+    uncut = _Probe(probe.call, tuple(whole))
+    for one, other in permutations(others, 2):
+        factor, rest = divmod(uncut.length(other[0]), uncut.length(one[0]))
+        if (
+            rest
+            or factor < 2
+            or all(uncut.accepts(_times(uncut, one, m) | _times(uncut, other, n)) for m, n in _COPRIME)
+        ):
+            continue
+        left = [group for group in others if group != other]
+        changed = {axis: uncut.length(axis) * (2 + place) for place, group in enumerate(left) for axis in group}
+        if uncut.accepts(changed | dict.fromkeys(other, factor * changed[one[0]])):
+            return left, dict.fromkeys(other, (factor, one[0]))
     for one, other in combinations(others, 2):
         if not fit([one, other]):
             raise UsageError(
@@ -176,7 +199,11 @@ def _together(
                 f"tensors, for example {parameters[one[0][0]].name}: Float[Tensor, 'batch features'], or pass an "
                 "--example in which unrelated lengths differ"
             )
-    return others
+    return others, {}
+
+
+def _times(probe: _Probe, group: list[Axis], factor: int) -> dict[Axis, int]:
+    return {axis: factor * probe.length(axis) for axis in group}
 
 
 def _made_of_others(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement
+from itertools import chain, combinations, combinations_with_replacement, product
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from spec.contract import Case, Draw, Sizes, TensorArg, evaluate
 _SMALL = (3, 4, 5, 7, 6, 9, 8, 11, 10)
 #: Around vectors, warps and blocks.
 _TAILS = (31, 32, 33, 127, 128, 129, 257, 1023, 1024, 1025)
+#: How many larger lengths of a symbol are tried, to see how those of outputs depend on it; strides that are looked for.
+_LARGER, _STRIDES = 5, (2, 3, 4)
 #: Most elements of a call with such a size.
 _ELEMENTS = 2**20
 
@@ -128,12 +130,7 @@ def outputs_of(
     known = {name for shape in stated or () for text in shape for name in re.findall(r"[A-Za-z_]\w*", text)}
     if stated is not None and len(stated) == len(results) and known <= set(symbols):
         return tuple(TensorArg(name, shape) for name, shape in zip(names, stated, strict=True))
-    changed = [dict(small)]
-    for symbol in symbols:
-        for size in (small[symbol] + 1, small[symbol] + 2, 2 * small[symbol], 3 * small[symbol]):
-            if takes(call, {**small, symbol: size}):
-                changed.append({**small, symbol: size})
-                break
+    changed = list(_other_sizes(symbols, small, call))
     shapes = [[tuple(result.shape) for result in call(sizes)] for sizes in changed]
     found = []
     for place, name in enumerate(names):
@@ -142,16 +139,62 @@ def outputs_of(
     return tuple(found)
 
 
+def _other_sizes(symbols: Sequence[str], small: Sizes, call: Call) -> Iterator[dict[str, int]]:
+    """The small sizes; then each symbol larger, alone and beside another one, as far as the reference takes it."""
+    yield dict(small)
+    grown: dict[str, list[int]] = {}
+    for symbol in symbols:
+        larger = [small[symbol] + more for more in range(1, 1 + _LARGER)]
+        every = dict.fromkeys((*larger, 2 * small[symbol], 3 * small[symbol]))
+        grown[symbol] = [size for size in every if takes(call, {**small, symbol: size})][:_LARGER]
+        yield from ({**small, symbol: size} for size in grown[symbol])
+    for one, other in combinations((symbol for symbol in symbols if grown[symbol]), 2):
+        both = {**small, one: grown[one][-1], other: grown[other][0]}
+        if takes(call, both):
+            yield both
+
+
 def _expression(where: str, name: str, lengths: list[int], sizes: list[dict[str, int]], symbols: Sequence[str]) -> str:
-    for expression in _simple(symbols, lengths[0]):
+    for expression in chain(_simple(symbols, lengths[0]), _linear(lengths, sizes, symbols)):
         if all(evaluate(expression, at) == length for at, length in zip(sizes, lengths, strict=True)):
             return expression
     at = ", ".join(f"{symbol}={size}" for symbol, size in sizes[0].items())
     raise UsageError(
-        f"{where}: a dimension of {name} was {lengths[0]} for {at}, and {', '.join(map(str, lengths[1:]))} where one "
-        "of these is larger, which is no simple expression of them: annotate what it returns, for example -> "
+        f"{where}: a dimension of {name} was {lengths[0]} for {at}, and {', '.join(map(str, lengths[1:9]))}, ... where "
+        "some of these are larger, which is no simple expression of them: annotate what it returns, for example -> "
         "Float[Tensor, 'batch 2*features']"
     )
+
+
+def _linear(lengths: list[int], sizes: list[dict[str, int]], symbols: Sequence[str]) -> Iterator[str]:
+    """Sums of multiples of the symbols on which a length depends, and such a sum divided by a stride."""
+    first = sizes[0]
+    alone: dict[str, list[tuple[int, int]]] = {}
+    for at, length in zip(sizes[1:], lengths[1:], strict=True):
+        other = [symbol for symbol in symbols if at[symbol] != first[symbol]]
+        if len(other) == 1:
+            alone.setdefault(other[0], []).append((at[other[0]] - first[other[0]], length - lengths[0]))
+    used = {symbol: steps for symbol, steps in alone.items() if any(change for _, change in steps)}
+    slopes = {symbol: [change / step for step, change in steps] for symbol, steps in used.items()}
+    if slopes and all(len(set(of_one)) == 1 and of_one[0].is_integer() for of_one in slopes.values()):
+        yield _sum({symbol: int(of_one[0]) for symbol, of_one in slopes.items()}, lengths[0], first)
+    for stride in _STRIDES:
+        for signs in product((1, -1), repeat=len(used)):
+            of_signs = dict(zip(used, signs, strict=True))
+            for rest in range(stride):
+                yield f"({_sum(of_signs, stride * lengths[0] + rest, first)})//{stride}"
+
+
+def _sum(factors: Mapping[str, int], total: int, at: Sizes) -> str:
+    """`2*x + y - 3`: with these factors, and a number so that it is `total` for the sizes `at`."""
+    number = total - sum(factor * at[symbol] for symbol, factor in factors.items())
+    terms = [*((factor, symbol) for symbol, factor in factors.items()), *([(number, "")] if number else [])]
+    text = ""
+    for factor, symbol in sorted(terms, key=lambda term: (term[0] < 0, not term[1])):
+        size = abs(factor)
+        term = (symbol if size == 1 else f"{size}*{symbol}") if symbol else str(size)
+        text += f"{' - ' if factor < 0 else ' + '}{term}" if text else f"{'-' if factor < 0 else ''}{term}"
+    return text
 
 
 def _simple(symbols: Sequence[str], length: int) -> Iterator[str]:

@@ -28,7 +28,7 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
 from spec.modes import EagerMode
-from spec.rounding import MOVES, PRODUCTS
+from spec.operations import MOVES, PRODUCTS
 
 
 def check(subject: Subject) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from harness.judging.oracle import evaluate, expected
 from harness.judging.scenario import Scenario, realise
 from spec.envelope import Envelope, envelopes
 from spec.lltm import OPERATOR
-from spec.rounding import MOVES, UNIT_ROUNDOFF, Rounding
+from spec.operations import MOVES
+from spec.rounding import UNIT_ROUNDOFF, Rounding
 
 INF, NAN = math.inf, math.nan
 
