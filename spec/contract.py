@@ -336,6 +336,12 @@ class Operator:
     both: Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] | None = (
         None
     )
+    #: What `both` returns if attributes are numbers of float32, as a kernel may hold them; for dtypes up to float32.
+    narrow: Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] | None = (
+        None
+    )
+    #: Whether a result that is infinite because an input is may also be NaN: x + w (y - x), say, for (1 - w) x + w y.
+    any_infinity: bool = False
 
     def __post_init__(self) -> None:
         if self.autocast not in ("", LOWER, FLOAT32):

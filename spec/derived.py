@@ -10,11 +10,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ from spec import backward
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.rounding import any_order
+
+#: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
+#: changes then, relative to its largest element. What is smooth would have to have a condition of 10^9.
+_STEP, _JUMP = 2.0**-44, 1e-4
+#: How often that is tried where several elements are equal.
+_DRAWS = 6
 
 
 def function_of(where: str, name: str) -> Callable[..., Any]:
@@ -101,11 +108,11 @@ class Reference:
     def unspecified(
         self, args: tuple[TensorArg, ...], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        """NaN for each gradient that depends on a row which is not finite, and 0 elsewhere.
+        """NaN for each gradient that depends on a row which is not finite, or that jumps there, and 0 elsewhere.
 
-        Whether NaN times 0 is NaN there, or a mask makes it 0, no reference says for its implementations.
+        Whether NaN times 0 is NaN there, or a mask makes it 0, no reference says for its implementations. And of two
+        equal elements, either may have the gradient of their maximum.
         """
-        del cotangents
         marked: list[Tensor] = []
         rows = torch.zeros((), dtype=torch.bool)
         for arg, tensor in zip(args, inputs, strict=True):
@@ -120,7 +127,49 @@ class Reference:
             elif bool(rows.any()):
                 found.fill_(math.nan)
             marked.append(found)
+        for mark, jumps in zip(marked, self._jumps(inputs, cotangents), strict=True):
+            if jumps is not None:
+                mark.masked_fill_(jumps, math.nan)
         return tuple(marked)
+
+    def _jumps(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+        """Where a gradient is another one if equal elements differ a little; None for a tensor without any.
+
+        A gradient that is only ill-conditioned changes by far less. Zeros stay equal: a kink there is the reference's.
+        """
+        masks: list[Tensor | None] = [None] * len(inputs)
+        for seed in range(_DRAWS):
+            draw = Draw(seed)
+            steps = [_STEP * draw.uniform(tuple(x.shape), -1, 1) for x in inputs]
+            # Of two equal elements, one is the larger one in the first call, and the other one in the second.
+            found = [
+                self.vjp(
+                    tuple(
+                        x * (1 + sign * step) if x.is_floating_point() else x
+                        for x, step in zip(inputs, steps, strict=True)
+                    ),
+                    cotangents,
+                )
+                for sign in (1, -1)
+            ]
+            masks = [_either(mask, _jump(*pair)) for mask, *pair in zip(masks, *found, strict=True)]
+            if not any(mask is not None for mask in masks):
+                break  # more draws are for more than two equal elements
+        return tuple(masks)
+
+    def in_float32(self) -> Reference | None:
+        """The same with attributes as float32 holds them, the usual values included; None if none of them changes.
+
+        A kernel takes 1 - beta of a beta in float32: that is 4 roundings off for 0.9.
+        """
+        try:
+            usual = {name: each.default for name, each in inspect.signature(self.function).parameters.items()}
+        except (TypeError, ValueError):  # a function without a signature that Python can read
+            usual = {}
+        values = {**usual, **self.attributes}
+        narrow = {name: float(torch.tensor(value)) for name, value in values.items() if isinstance(value, float)}
+        changed = {name: value for name, value in narrow.items() if math.isfinite(value) and value != values[name]}
+        return replace(self, attributes={**self.attributes, **changed}) if changed else None
 
     def call(self, function: Callable[..., Any], *inputs: Tensor) -> Any:
         """Call the reference, or an implementation, as the contract does."""
@@ -140,6 +189,7 @@ class Reference:
         dtypes: tuple[torch.dtype, ...] = DTYPES,
     ) -> Operator:
         """The contract, with these value families of `FAMILIES`."""
+        narrow = self.in_float32()
         found = Operator(
             name=name,
             inputs=inputs,
@@ -152,10 +202,24 @@ class Reference:
             unspecified=partial(self.unspecified, inputs),
             call=self.call,
             dtypes=dtypes,
+            narrow=narrow.both if narrow is not None else None,
+            any_infinity=True,
         )
         made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
         object.__setattr__(found, "families", made)
         return found
+
+
+def _jump(one: Tensor, other: Tensor) -> Tensor | None:
+    """Where two gradients are not nearly equal; None if nowhere."""
+    if not one.numel():
+        return None
+    mask = (one - other).abs() > _JUMP * one.abs().nan_to_num(0, 0, 0).amax()
+    return mask if bool(mask.any()) else None
+
+
+def _either(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    return other if one is None else one if other is None else one | other
 
 
 def _by_functions(

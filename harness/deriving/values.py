@@ -61,7 +61,8 @@ def inputs_of(
         found = list(safe)
         for place, arg in enumerate(safe):
             if _is_integer(arg):
-                found[place] = replace(arg, high=_high(found, place, symbols, small, forward))
+                low, high = _bounds(found, place, symbols, small, forward, parameters[place].example)
+                found[place] = replace(arg, low=low, high=high)
         return Inputs(tuple(found), small, caller(found, forward))
     assert refused is not None
     raise refused
@@ -113,19 +114,34 @@ def _is_integer(arg: TensorArg) -> bool:
     return not arg.is_floating and arg.dtype != torch.bool
 
 
-def _high(inputs: list[TensorArg], place: int, symbols: tuple[str, ...], small: Sizes, forward: Forward) -> str:
-    """The symbol up to which the reference takes integers; "1", only zeros, if it is none."""
+def _bounds(
+    inputs: list[TensorArg],
+    place: int,
+    symbols: tuple[str, ...],
+    small: Sizes,
+    forward: Forward,
+    example: Tensor | None,
+) -> tuple[str, str]:
+    """The range of integers, the upper bound excluded: up to the symbol up to which the reference takes them.
+
+    Where it is none, the range of the example, if the reference takes that at other sizes too; else only zeros.
+    """
+
+    def is_taken(value: int) -> bool:
+        draw = Draw(0)
+        given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]
+        given[place] = torch.full_like(given[place], value)
+        try:
+            forward(*given)
+        except Exception:
+            return False
+        return True
+
     for symbol in symbols:
-        fits = []
-        for value in (small[symbol] - 1, small[symbol]):
-            draw = Draw(0)
-            given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]
-            given[place] = torch.full_like(given[place], value)
-            try:
-                forward(*given)
-                fits.append(True)
-            except Exception:
-                fits.append(False)
-        if fits == [True, False]:
-            return symbol
-    return "1"
+        if is_taken(small[symbol] - 1) and not is_taken(small[symbol]):
+            return "0", symbol
+    if example is not None and example.numel():
+        low, most = int(example.min()), int(example.max())
+        if is_taken(low) and is_taken(most):
+            return str(low), str(most + 1)
+    return "0", "1"

@@ -94,6 +94,7 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     def reference(*given: Tensor) -> tuple[Tensor, ...]:
         return evaluate(operator, complete.of(iter(given)))
 
+    honest = [evaluate(replace(operator, both=operator.narrow), complete)] if _has_narrow(operator, dtype) else []
     precise = precisely(lambda: reference(*complete.tensors)) if dtype == torch.float64 else None
     found = envelopes(
         reference,
@@ -101,7 +102,7 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
         dtype,
         blocks=blocks,
         exact=precise.exact if precise else None,
-        honest=[precise.losing_less] if precise else [],
+        honest=[precise.losing_less] if precise else honest,
         inputs=complete.tensors,
     )
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
@@ -109,6 +110,10 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}
     evident = sorted(name for name, envelope in named.items() if has_evidence(envelope))
     return stored.Results(named, facts={"evident": evident, "precise": precise is not None})
+
+
+def _has_narrow(operator: Operator, dtype: torch.dtype) -> bool:
+    return operator.narrow is not None and dtype != torch.float64
 
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:

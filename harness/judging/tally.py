@@ -18,7 +18,7 @@ from harness.judging.reproducer import script
 from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
 from harness.judging.suspicion import reference_fails_too
-from spec.contract import TensorArg
+from spec.contract import Operator, TensorArg
 from spec.envelope import Envelope
 
 EVERYTHING = "outputs and gradients"
@@ -59,7 +59,7 @@ class Tally:
         if not failure.tensor:
             return False
         measure = expected(self.subject.operator, scenario, self.subject.dtype)
-        rule = _specials(scenario, is_gradient=failure.tensor.startswith("gradient of "))
+        rule = _specials(self.subject.operator, scenario, is_gradient=failure.tensor.startswith("gradient of "))
         return reference_fails_too(self.subject, scenario, measure, failure.tensor, rule)
 
     def _run(self, scenario: Scenario, what: str) -> None:
@@ -120,7 +120,7 @@ class Tally:
         """Compare one tensor with its envelope. Raises Failure with an explanation of the difference."""
         name = f"gradient of {arg.name}" if is_gradient else arg.name
         envelope = (measure.gradients if is_gradient else measure.outputs)[arg.name]
-        found = compare(got, envelope, _specials(scenario, is_gradient))
+        found = compare(got, envelope, _specials(self.subject.operator, scenario, is_gradient))
         if got.numel() > 0:
             self.evidence[name] = self.evidence.get(name, False) or name in measure.evident
         worst = found.figures(name, scenario.describe(self.subject.operator))
@@ -190,7 +190,8 @@ class Tally:
         measure = expected(self.subject.operator, scenario, self.subject.dtype)
         value = self._returned(scenario, arg, is_gradient, call)
         envelope = (measure.gradients if is_gradient else measure.outputs)[arg.name]
-        return value is not None and compare(value, envelope, _specials(scenario, is_gradient)).holds
+        rule = _specials(self.subject.operator, scenario, is_gradient)
+        return value is not None and compare(value, envelope, rule).holds
 
     def _returned(self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call) -> Tensor | None:
         """This tensor of that call; None if the call fails."""
@@ -227,10 +228,10 @@ class Tally:
         return {**figures, "ulps": counted} if counted else figures
 
 
-def _specials(scenario: Scenario, is_gradient: bool) -> str:
+def _specials(operator: Operator, scenario: Scenario, is_gradient: bool) -> str:
     """The rule for elements whose exact value is not finite."""
     if not is_gradient:
-        return SAME
+        return NOT_FINITE if operator.any_infinity and scenario.values == "non-finite" else SAME
     return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
 
 

@@ -121,8 +121,8 @@ def wrong_gradient(x: Tensor) -> Tensor:
     return _Wrong.apply(x)  # type: ignore[no-any-return, no-untyped-call]
 
 
-def convolves(x: Tensor) -> Tensor:
-    return F.conv1d(x[:, None], torch.ones(1, 1, 3, dtype=x.dtype), padding=1)[:, 0]
+def inverts(x: Tensor) -> Tensor:
+    return torch.linalg.inv(torch.eye(3, dtype=x.dtype) + x.mean()) @ x[:3]
 
 
 def raises_for_others(x: Tensor) -> Tensor:
