@@ -196,7 +196,11 @@ def _dtype_and_example(
     if example.is_floating_point():
         return None, example
     if example.dtype not in (torch.bool, *_INTEGERS):
-        raise UsageError(f"{where}: {name} was {example.dtype}, but should be of real numbers, integers or booleans")
+        instead = f", in place of {name}, torch.view_as_real({name}), and make it complex inside of both functions"
+        raise UsageError(
+            f"{where}: {name} was {example.dtype}, but should be of real numbers, integers or booleans"
+            f"{': pass' + instead if example.is_complex() else ''}"
+        )
     return example.dtype, example
 
 
