@@ -21,8 +21,8 @@ from spec.contract import Sizes, TensorArg
 #: Multiples that are tried, least first, and how many of each the reference must take.
 _UNITS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 _TIMES = (1, 2, 3, 5, 7)
-#: Largest least length that is looked for.
-_LEAST = 64
+#: Largest least length that is looked for, and how much longer ones are tried: one of 1 may broadcast.
+_LEAST, _LONGER = 64, range(1, 9)
 
 
 def with_fixed_windows(
@@ -99,8 +99,9 @@ def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> 
     """The number of which multiples are taken, and by how much the least length is longer than 1."""
     if all(_is_taken(made.call, {**made.small, symbol: times}) for times in _TIMES):
         return 1, 0
-    for more in range(1, min(lengths.get(symbol, _LEAST), _LEAST)):
-        if all(_is_taken(made.call, {**made.small, symbol: more + times}) for times in _TIMES):
+    least = range(1, min(lengths.get(symbol, _LEAST), _LEAST)) if _slides(made, symbol) else ()
+    for more in least:
+        if all(_is_taken(made.call, {**made.small, symbol: more + length}) for length in _LONGER):
             return 1, more
     for unit in _UNITS:
         if lengths.get(symbol, 0) % unit:
@@ -113,6 +114,20 @@ def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> 
         "every one from a least one on, or every multiple of one up to 256: make the reference take them, or write a "
         "number where a length is fixed, for example x: Float[Tensor, 'batch 64']"
     )
+
+
+def _slides(made: Inputs, symbol: str) -> bool:
+    """Whether a window slides along it: a result's length grows, but not in proportion.
+
+    What splits a row in two halves may take an odd length too, by chance, and is not meant for it.
+    """
+    usual, longer = made.small[symbol], 2 * made.small[symbol] + 1
+    try:
+        results = zip(made.call(made.small), made.call({**made.small, symbol: longer}), strict=True)
+    except Exception:
+        return False
+    pairs = [(old, new) for one, other in results for old, new in zip(one.shape, other.shape, strict=False)]
+    return any(new != old and new * usual != old * longer for old, new in pairs)
 
 
 def _is_taken(call: Call, sizes: Sizes) -> bool:

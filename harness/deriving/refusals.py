@@ -91,10 +91,11 @@ class _Seen(EagerMode):  # type: ignore[no-untyped-call]
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if isinstance(result, Tensor) and result.is_floating_point():
-            if result.dtype != torch.float64:
-                self.narrow[result.dtype] = None
-            elif not knows(func):
+        parts = result if isinstance(result, tuple | list) else (result,)
+        for part in (each for each in parts if isinstance(each, Tensor)):
+            if part.is_floating_point() and part.dtype != torch.float64:
+                self.narrow[part.dtype] = None
+            elif (part.is_floating_point() or part.is_complex()) and not knows(func):
                 self.unknown[str(func)] = None
         return result
 
