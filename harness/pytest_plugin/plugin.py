@@ -26,6 +26,7 @@ from harness.errors import HarnessError, Unavailable, UsageError
 from harness.executing.lifeline import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import stored
+from harness.judging.one_thread import one_thread
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
@@ -560,10 +561,8 @@ def cell(slot: Slot, request: pytest.FixtureRequest) -> Judge:
 @pytest.fixture(autouse=True)
 def _one_thread_a_worker() -> Iterator[None]:
     """Give each of several workers one thread: small tensors gain nothing from more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
     if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
         torch.cuda.empty_cache()  # frees gigabytes for other workers on this GPU
 
