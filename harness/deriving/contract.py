@@ -29,6 +29,7 @@ from harness.deriving.sizes import caller, cases, outputs_of
 from harness.deriving.values import inputs_of, symbols_in
 from harness.deriving.wording import first_line
 from harness.errors import UsageError
+from harness.judging.one_thread import one_thread
 from harness.report.atomic_write import write_atomically
 from spec import derived as derived_contracts
 from spec.contract import Operator
@@ -53,7 +54,7 @@ def derive_from(function: Callable[..., Any], example: Any = None, text: str = "
     `text` names the function in messages, and `where` is its file or module. Raises as `derive` does.
     """
     own = getattr(function, "__name__", "reference")
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    with one_thread(), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # what PyTorch says about sizes that are only tried
         torch.manual_seed(_SEED)
         return _derived(function, example, text or own, where, own if own.isidentifier() else "reference")

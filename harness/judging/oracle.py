@@ -48,15 +48,27 @@ class ByIdentity:
 
 def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:
     """The expected results of one scenario, with gradients of every differentiable input."""
-    # Which gradients are wanted, and memory layouts, do not change the values: such scenarios share one entry.
-    values = replace(
+    return _expected(ByIdentity(operator), values_of(scenario), dtype)
+
+
+def values_of(scenario: Scenario) -> Scenario:
+    """What of a scenario decides the values. Which gradients are wanted, and most layouts, do not change them."""
+    return replace(
         scenario,
         name="",
         wanted=None,
         layouts=tuple(pair for pair in scenario.layouts if pair[1] in CHANGING),
         cotangents=tuple(pair for pair in scenario.cotangents if pair[1] in CHANGING),
     )
-    return _expected(ByIdentity(operator), values, dtype)
+
+
+def prepare(operator: Operator, values: Scenario, dtype: torch.dtype) -> bool:
+    """Have the store keep the expected results of a scenario of `values_of`; False if it had them already."""
+    call = realise(operator, values, dtype)
+    if stored.has("expected", operator, dtype, given(operator, call)):
+        return False
+    expected_of(operator, call, dtype)
+    return True
 
 
 @lru_cache(maxsize=2048)

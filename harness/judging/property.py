@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.report.levels import PRODUCTION
 
@@ -29,6 +30,9 @@ class Property:
     judge's process; any other property is checked in a process of the function, which could forge the answer. A `once`
     property is judged in the first selected dtype only. A `sanitized` property is asked of candidates with
     `--sanitize`, and judged in a process that builds what it compiles with AddressSanitizer and UBSan.
+
+    `foreseen(subject)` are scenarios whose expected results the check asks for, as far as they are known before any
+    call: they may be computed meanwhile (`harness.running.foreseeing`). What it leaves out is computed by the check.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Property:
     dtypes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     why_only: str = ""
+    foreseen: Callable[[Subject], Iterable[Scenario]] | None = None
 
     def __post_init__(self) -> None:
         if bool(self.dtypes or self.devices) is not bool(self.why_only):

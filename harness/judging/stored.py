@@ -90,12 +90,25 @@ def results(
     own = None if root is None else _suite_of(operator)
     if root is None or own is None:
         return compute()
-    path = root / own / f"{_key(question, operator, dtype, given)}.expected"
+    path = _path(root, own, question, operator, dtype, given)
     found = _read(path, dtype)
     if found is None:
         found = compute()
         _write(path, found)
     return found
+
+
+def has(question: str, operator: Operator, dtype: torch.dtype, given: Mapping[str, Tensor | None]) -> bool:
+    """Whether the store is used and has an entry for what `results` is asked."""
+    root = _FOLDER.get()
+    own = None if root is None else _suite_of(operator)
+    return root is not None and own is not None and _path(root, own, question, operator, dtype, given).exists()
+
+
+def _path(
+    root: Path, own: str, question: str, operator: Operator, dtype: torch.dtype, given: Mapping[str, Tensor | None]
+) -> Path:
+    return root / own / f"{_key(question, operator, dtype, given)}.expected"
 
 
 def _key(question: str, operator: Operator, dtype: torch.dtype, given: Mapping[str, Tensor | None]) -> str:

@@ -7,11 +7,13 @@ answer that is kept for addresses or shapes is stale. No output may share memory
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from harness.judging.combinations import combinations_of
+from harness.judging.combinations import Combination, combinations_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
+from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -20,7 +22,7 @@ from harness.report.levels import VALUES
 def check(subject: Subject) -> dict[str, Any]:
     """Every call of the covering array, with and without grad; the figures say how many pairs of choices occurred."""
     found, tally = combinations_of(subject.whole or subject.operator), Tally(subject)
-    calls = [call for call in found.calls if call.form == subject.operator.form]
+    calls = _calls(subject)
     for call in calls:
         tally.run(call.scenario)
     for call in calls:
@@ -29,10 +31,21 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**tally.figures(), **counts, "triples": found.triples, "covered_triples": found.triples_covered}
 
 
+def foreseen(subject: Subject) -> Iterator[Scenario]:
+    """Without grad, the same calls are made again."""
+    return (call.scenario for call in _calls(subject))
+
+
+def _calls(subject: Subject) -> list[Combination]:
+    found = combinations_of(subject.whole or subject.operator)
+    return [call for call in found.calls if call.form == subject.operator.form]
+
+
 PROPERTY = Property(
     "combinations",
     "right for every two choices of sizes, layouts, values, cotangents and modes",
     check,
     level=VALUES,
     outside=True,
+    foreseen=foreseen,
 )

@@ -7,6 +7,7 @@ one output whenever its cotangent is zero or missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from harness.errors import Ended, Failure
@@ -15,6 +16,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
+from spec.contract import Operator
 
 #: How often calls are drawn, at most, until every tensor has evidence.
 TURNS = 5
@@ -30,7 +32,32 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**tally.figures(), "examples": examples.count * (turn + 1), "seed": examples.seed}
 
 
+def foreseen(subject: Subject) -> list[Scenario]:
+    """The calls of the first turn: what is drawn does not depend on what a call returns, unless one fails."""
+    drawn: list[Scenario] = []
+    _drawn(subject.operator, subject.examples.count, subject.examples.seed, drawn.append)
+    return drawn
+
+
 def _draw(tally: Tally, examples: int, first: int) -> None:
+    ended: list[Ended] = []
+
+    def run(scenario: Scenario) -> None:
+        if not ended:
+            try:
+                tally.run(scenario)
+            except Ended as failure:
+                ended.append(failure)
+
+    try:
+        _drawn(tally.subject.operator, examples, first, run)
+        for failure in ended:
+            raise failure
+    except Failure as failure:
+        raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
+
+
+def _drawn(operator: Operator, examples: int, first: int, run: Callable[[Scenario], None]) -> None:
     # Imported here, hypothesis costs no time before the first verdict. `bind` imports it before any candidate.
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -46,21 +73,13 @@ def _draw(tally: Tally, examples: int, first: int) -> None:
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck),
     )
-    @given(scenarios(tally.subject.operator))
-    def run(scenario: Scenario) -> None:
-        if not ended:
-            try:
-                tally.run(scenario)
-            except Ended as failure:
-                ended.append(failure)
+    @given(scenarios(operator))
+    def each(scenario: Scenario) -> None:
+        run(scenario)
 
-    ended: list[Ended] = []
-    try:
-        run()
-        for failure in ended:
-            raise failure
-    except Failure as failure:
-        raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
+    each()
 
 
-PROPERTY = Property("drawn-calls", "right for every call that hypothesis draws", check, level=VALUES, outside=True)
+PROPERTY = Property(
+    "drawn-calls", "right for every call that hypothesis draws", check, level=VALUES, outside=True, foreseen=foreseen
+)

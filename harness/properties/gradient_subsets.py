@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.errors import Failure
 from harness.judging.property import Property
+from harness.judging.scenario import Scenario
 from harness.judging.scenarios import of_subsets
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
@@ -15,7 +16,7 @@ from harness.report.levels import GRADIENTS
 def check(subject: Subject) -> dict[str, Any]:
     """All subsets. If no input requires grad, no output may require it."""
     tally = Tally(subject)
-    for scenario in of_subsets(subject.operator):
+    for scenario in foreseen(subject):
         tally.run(scenario)
         if scenario.wanted == ():
             outputs = subject.outputs(subject.realise(scenario), scenario)
@@ -26,10 +27,16 @@ def check(subject: Subject) -> dict[str, Any]:
     return tally.figures()
 
 
+def foreseen(subject: Subject) -> list[Scenario]:
+    """All subsets."""
+    return of_subsets(subject.operator)
+
+
 PROPERTY = Property(
     "gradient-subsets",
     "right for every subset of requires_grad and of used outputs",
     check,
     level=GRADIENTS,
     outside=True,
+    foreseen=foreseen,
 )

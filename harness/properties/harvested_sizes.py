@@ -57,6 +57,17 @@ def check(subject: Subject) -> dict[str, Any]:
     return {**figures, "left_out": left_out} if left_out else figures
 
 
+def foreseen(subject: Subject) -> Iterator[Scenario]:
+    """The calls with grad; those without have the values of one of them, or equal rows."""
+    constants = constants_of(subject.files or ())
+    operator = subject.operator
+    beyond = list(harvested.beyond(operator, constants))
+    yield from islice(harvested.small(operator, harvested.sizes_around(operator, constants)), CALLS)
+    yield from harvested.large(operator, beyond)
+    yield from _spread(harvested.small(operator, beyond), IN_ALL_WAYS)
+    yield from islice(harvested.ratios(operator, constants), RATIOS)
+
+
 def _without_grad(tally: Tally, scenario: Scenario, number: int) -> None:
     """The call with its own rows and with equal rows, in one of the modes."""
     for layouts in ((), _equal_rows(tally.subject.operator)):
@@ -85,6 +96,7 @@ PROPERTY = Property(
     check,
     level=VALUES,
     outside=True,
+    foreseen=foreseen,
     dtypes=("float32", "bfloat16"),
     why_only="the source is the same in every dtype; half types may have kernels of their own",
 )

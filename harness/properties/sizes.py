@@ -12,6 +12,7 @@ import torch
 
 from backends.base import CPU
 from harness.judging.property import Property
+from harness.judging.scenario import Scenario
 from harness.judging.scenarios import of_sizes, tagged
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
@@ -20,13 +21,27 @@ from harness.report.levels import VALUES
 
 def check(subject: Subject) -> dict[str, Any]:
     """Outputs and gradients of every size."""
-    for_threads = ["block", *(["grid"] if subject.dtype != torch.float32 else [])] if subject.device == CPU else []
-    left_out = sorted(case.name for tag in for_threads for case in tagged(subject.operator, tag))
-    asked = [scenario for scenario in of_sizes(subject.operator) if scenario.name not in left_out]
-    figures = Tally(subject).run_all(asked)
+    left_out = _left_out(subject)
+    figures = Tally(subject).run_all(foreseen(subject))
     return {**figures, "left_out": left_out} if left_out else figures
 
 
+def foreseen(subject: Subject) -> list[Scenario]:
+    """Every size that is asked."""
+    left_out = _left_out(subject)
+    return [scenario for scenario in of_sizes(subject.operator) if scenario.name not in left_out]
+
+
+def _left_out(subject: Subject) -> list[str]:
+    for_threads = ["block", *(["grid"] if subject.dtype != torch.float32 else [])] if subject.device == CPU else []
+    return sorted(case.name for tag in for_threads for case in tagged(subject.operator, tag))
+
+
 PROPERTY = Property(
-    "sizes", "right at batch 0, 1, 70000, features 0, and tails of 4, 32, 256, 1024", check, level=VALUES, outside=True
+    "sizes",
+    "right at batch 0, 1, 70000, features 0, and tails of 4, 32, 256, 1024",
+    check,
+    level=VALUES,
+    outside=True,
+    foreseen=foreseen,
 )

@@ -26,6 +26,7 @@ from harness.errors import HarnessError, Unavailable, UsageError
 from harness.executing.lifeline import end_with_parent
 from harness.judging import judge as judging
 from harness.judging import stored
+from harness.judging.one_thread import one_thread
 from harness.judging.property import Property
 from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
@@ -38,7 +39,16 @@ from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, C
 from harness.report.levels import GRADIENTS, LEVELS, VALUES, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
-from harness.running import candidate_files, drawn_seed, launching, quick, sandbox, selection_options, suite_files
+from harness.running import (
+    candidate_files,
+    drawn_seed,
+    foreseeing,
+    launching,
+    quick,
+    sandbox,
+    selection_options,
+    suite_files,
+)
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
@@ -344,7 +354,7 @@ def _is_empty(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Let the second process of a candidate begin at once: no worker and no limit of a test waits for it."""
+    """Let the processes beside the judge begin at once: no worker and no limit of a test waits for them."""
     config = session.config
     alone = _WORKER not in os.environ and not getattr(config.option, "numprocesses", None)
     if _ISOLATION not in config.stash or not alone or config.getoption("timeout", None) is not None:
@@ -354,9 +364,14 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
         property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
         if isinstance(slot, Slot) and property is not None:
-            asked.append((slot, property.name))
-    if not config.getoption("collectonly"):
-        config.stash[_ISOLATION].begin(asked)
+            asked.append((slot, property))
+    if config.getoption("collectonly"):
+        return
+    store = _store(config)
+    end = None if store is None else foreseeing.begin(asked, store)
+    if end is not None:
+        config.add_cleanup(end)
+    config.stash[_ISOLATION].begin([(slot, property.name) for slot, property in asked])
 
 
 @pytest.hookimpl(trylast=True)
@@ -546,10 +561,8 @@ def cell(slot: Slot, request: pytest.FixtureRequest) -> Judge:
 @pytest.fixture(autouse=True)
 def _one_thread_a_worker() -> Iterator[None]:
     """Give each of several workers one thread: small tensors gain nothing from more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+    with one_thread():
+        yield
     if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
         torch.cuda.empty_cache()  # frees gigabytes for other workers on this GPU
 
