@@ -7,10 +7,10 @@ because a tail is what is forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
-from math import prod
+from itertools import combinations, count
+from math import gcd, prod
 
-from harness.judging.ratios import in_ratios
+from harness.judging.ratios import in_ratios, multiples
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative
 from spec.contract import Operator
@@ -19,10 +19,12 @@ from spec.contract import Operator
 _AROUND = ((1, 1), (2, 1), (1, 0), (1, -1))
 #: The next multiple of this is one of most small blocks: of 2, 3, 4, 6, 8, 12, 16, 24 and 48.
 _BLOCK = 48
+#: What has no factor in common with this is no multiple of most blocks.
+_FACTORS = 2 * 3 * 5 * 7
 #: Elements of all tensors of a call at most, and product of its sizes: an oracle then takes up to a fifth of a second.
 VOLUME = 2**17
 #: Elements of all larger calls together: their oracles take some seconds.
-LARGE = 2**23
+LARGE = 2**24
 #: What all other sizes are beside a constant itself.
 _EQUAL = 7
 #: Steps that the reference loops over at most.
@@ -42,24 +44,30 @@ def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str
 
 
 def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
-    """The same for the first size beyond each constant, and the first that is a multiple of small blocks."""
-    sizes = dict.fromkeys(size for c in constants for size in (c + 1, -(-c // _BLOCK) * _BLOCK))
+    """The same for the first size beyond each constant that is no multiple of small blocks, and one that is."""
+    sizes = dict.fromkeys(size for c in constants for size in (_no_multiple(c + 1), -(-c // _BLOCK) * _BLOCK))
     return [
         (symbol, size) for size in sizes for symbol in operator.symbols() if not _is_too_long(operator, symbol, size)
     ]
 
 
+def themselves(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
+    """The same for each constant itself."""
+    return [(symbol, c) for c in constants for symbol in operator.symbols() if not _is_too_long(operator, symbol, c)]
+
+
 def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
-    """A call for each constant itself, the other sizes equal: outputs then have the shapes of inputs, whose memory a
-    function may take for them.
+    """Calls for each constant itself, as one size or as two, the other sizes equal: outputs then have the shapes of
+    inputs, whose memory a function may take for them.
     """
     usual = representative(operator).sizes
     equal = {symbol: usual[symbol] if symbol in operator.sequential else _EQUAL for symbol in operator.symbols()}
+    symbols = operator.symbols()
     for c in constants:
-        for symbol in operator.symbols():
-            every = {**equal, symbol: c}
-            if volume(operator, every) <= VOLUME and not _is_too_long(operator, symbol, c):
-                yield _scenario(every, f"{symbol}-{c}-others-equal", c)
+        for chosen in (*((symbol,) for symbol in symbols), *combinations(symbols, 2)):
+            every = {**equal, **dict.fromkeys(chosen, c)}
+            if volume(operator, every) <= VOLUME and not any(_is_too_long(operator, symbol, c) for symbol in chosen):
+                yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-equal", c)
 
 
 def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
@@ -73,7 +81,7 @@ def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
 def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
     """Calls for the other sizes, the smallest first, as long as there is room."""
     room, found = LARGE, []
-    for symbol, size in sizes:
+    for symbol, size in dict.fromkeys(sizes):
         every = {**representative(operator).sizes, symbol: size}
         if volume(operator, every) > VOLUME:
             found.append((volume(operator, every), symbol, size, every))
@@ -93,10 +101,16 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
             return volume(operator, {**usual, **sizes}) <= VOLUME
 
         found = list(in_ratios(symbols, c + 1, fits))
-        if not found:  # all sizes beyond it are too many elements
-            found = [sizes for pair in combinations(symbols, 2) for sizes in in_ratios(pair, c + 1, fits)]
+        there = {multiple for sizes in found for multiple in multiples(sizes)}
+        for pair in combinations(symbols, 2):  # all sizes beyond it may be too many elements
+            found += [sizes for sizes in in_ratios(pair, c + 1, fits) if not multiples(sizes) <= there]
         for number, sizes in enumerate(found, start=1):
             yield _scenario({**usual, **sizes}, f"ratios-{number}-beyond-{c}", c)
+
+
+def _no_multiple(size: int) -> int:
+    """The first size from this one on that is no multiple of small blocks."""
+    return next(found for found in count(size) if gcd(found, _FACTORS) == 1)
 
 
 def _is_too_long(operator: Operator, symbol: str, size: int) -> bool:

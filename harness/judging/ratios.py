@@ -21,14 +21,14 @@ def in_ratios(
         for factors in product(RATIOS, repeat=len(symbols))
     )
     every = [sizes for sizes in made if possible(sizes)]
-    missing = {pair for sizes in every for pair in _multiples(sizes)}
+    missing = {pair for sizes in every for pair in multiples(sizes)}
     while missing:
-        sizes = max(every, key=lambda sizes: len(missing & _multiples(sizes)))
-        missing -= _multiples(sizes)
+        sizes = max(every, key=lambda sizes: len(missing & multiples(sizes)))
+        missing -= multiples(sizes)
         yield sizes
 
 
-def _multiples(sizes: Mapping[str, int]) -> set[tuple[str, str, int]]:
+def multiples(sizes: Mapping[str, int]) -> set[tuple[str, str, int]]:
     """Which size is which multiple of which other."""
     return {
         (one, other, ratio)

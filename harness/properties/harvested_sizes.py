@@ -1,16 +1,23 @@
 """Outputs and gradients are right around every integer of the implementation's source: see `judging.constants`.
 
-For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At c + 1,
-and at the next multiple of small blocks, the call is made in other ways too: for every subset of inputs that require
-grad, without grad, and without grad with equal rows. At c itself, the other sizes being equal, it is made without grad.
-Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. The figures say what was left out.
+For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At the next
+multiple of small blocks, and at the next size that is no multiple of any, the call is made in other ways too: for every
+subset of inputs that require grad, with cotangents that repeat numbers, with equal rows, without grad, and with unusual
+values, since a threshold may count values of one kind. At c itself, as one size or two, the other sizes being equal, it
+is made without grad. Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. The figures say
+what was left out.
+
+float32 and bfloat16 are asked all of it. The other dtypes are asked what is beyond a constant, with ordinary and
+unusual values: a threshold that is meant for one dtype, such as the width of a vector, is found there. The rest of the
+source is the same in every dtype.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, islice
+from itertools import chain, combinations, islice, product
+from random import Random
 from typing import Any
 
 from harness.errors import NotApplicable
@@ -26,7 +33,13 @@ from harness.report.levels import VALUES
 from spec.contract import Operator
 
 #: Sizes that are asked at most; sizes beyond a constant that are asked in all ways, and at one without grad; ratios.
-CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 12, 24
+CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
+#: Calls with unusual values at most.
+UNUSUAL = 64
+#: Cotangents for which a backward may have a shorter way.
+_REPEATED = ("scaled", "rows", "columns")
+#: The dtypes that are asked everything.
+_FULLY = ("float32", "bfloat16")
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -37,14 +50,32 @@ def check(subject: Subject) -> dict[str, Any]:
     if not constants:
         raise NotApplicable("there is no integer in its source that may be a size")
     operator, tally = subject.operator, Tally(subject)
-    asked = list(harvested.small(operator, harvested.sizes_around(operator, constants)))
     beyond = list(harvested.beyond(operator, constants))
-    large = list(harvested.large(operator, beyond))
+    large = list(harvested.large(operator, [*harvested.themselves(operator, constants), *beyond]))
+    fully = subject.dtype_name in _FULLY
+    asked = list(harvested.small(operator, harvested.sizes_around(operator, constants) if fully else beyond))
     for scenario in (*asked[:CALLS], *large):
         tally.run(scenario)
+    for scenario in _unusual(operator, beyond):
+        tally.run(scenario)
+    if fully:
+        _in_other_ways(tally, constants, beyond, large)
+    figures = {**tally.figures(), "constants": constants}
+    left_out = [scenario.name for scenario in asked[CALLS:]]
+    return {**figures, "left_out": left_out} if left_out else figures
+
+
+def _in_other_ways(
+    tally: Tally, constants: Sequence[int], beyond: Sequence[tuple[str, int]], large: Sequence[Scenario]
+) -> None:
+    """Subsets of gradients, repeated cotangents, equal rows, no grad and ratios."""
+    operator = tally.subject.operator
     for number, scenario in enumerate(_spread(harvested.small(operator, beyond), IN_ALL_WAYS)):
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
+        for kind in _REPEATED:
+            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in operator.outputs)))
+        tally.run(replace(scenario, layouts=_equal_rows(operator)))
         _without_grad(tally, scenario, number)
     for number, scenario in enumerate(_spread(harvested.exactly(operator, constants), EXACTLY)):
         _without_grad(tally, scenario, number)
@@ -52,9 +83,13 @@ def check(subject: Subject) -> dict[str, Any]:
         hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
         tally.run(scenario)
-    figures = {**tally.figures(), "constants": constants}
-    left_out = [scenario.name for scenario in asked[CALLS:]]
-    return {**figures, "left_out": left_out} if left_out else figures
+
+
+def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:
+    """Each family of values with each of the sizes; of too many pairs some, always the same."""
+    pairs = list(product(harvested.small(operator, beyond), operator.families))
+    chosen = pairs if len(pairs) <= UNUSUAL else Random(0).sample(pairs, UNUSUAL)
+    return [replace(scenario, values=family.name) for scenario, family in chosen]
 
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:
@@ -62,10 +97,14 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
     constants = constants_of(subject.files or ())
     operator = subject.operator
     beyond = list(harvested.beyond(operator, constants))
-    yield from islice(harvested.small(operator, harvested.sizes_around(operator, constants)), CALLS)
-    yield from harvested.large(operator, beyond)
-    yield from _spread(harvested.small(operator, beyond), IN_ALL_WAYS)
-    yield from islice(harvested.ratios(operator, constants), RATIOS)
+    fully = subject.dtype_name in _FULLY
+    around = harvested.sizes_around(operator, constants) if fully else beyond
+    yield from islice(harvested.small(operator, around), CALLS)
+    yield from harvested.large(operator, [*harvested.themselves(operator, constants), *beyond])
+    yield from _unusual(operator, beyond)
+    if fully:
+        yield from _spread(harvested.small(operator, beyond), IN_ALL_WAYS)
+        yield from islice(harvested.ratios(operator, constants), RATIOS)
 
 
 def _without_grad(tally: Tally, scenario: Scenario, number: int) -> None:
@@ -97,6 +136,4 @@ PROPERTY = Property(
     level=VALUES,
     outside=True,
     foreseen=foreseen,
-    dtypes=("float32", "bfloat16"),
-    why_only="the source is the same in every dtype; half types may have kernels of their own",
 )

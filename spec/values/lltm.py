@@ -70,6 +70,12 @@ def close_gate(drawn: Drawn, _: Draw, dtype: torch.dtype) -> None:
     drawn["bias"][:gate] = -2 * float(torch.tensor(torch.finfo(dtype).max, dtype=torch.float64).log())
 
 
+def negative_gates(drawn: Drawn, draw: Draw, _: torch.dtype) -> None:
+    """All pre-activations are negative, and none so far out that sigmoid or elu is flat: a small product and a bias."""
+    drawn["weights"] /= 8
+    drawn["bias"] = draw.uniform(tuple(drawn["bias"].shape), -3.0, -1.5)
+
+
 def zero_parameters(drawn: Drawn, _draw: Draw, _dtype: torch.dtype) -> None:
     """Weights and bias are 0."""
     for name in ("weights", "bias"):
@@ -102,6 +108,7 @@ def families(inputs: Sequence[TensorArg]) -> tuple[Family, ...]:
                 "denormals": ("inputs below the smallest normal number", _denormals),
                 "huge-cells": ("cells of 1e4, where tanh is flat", _huge_cells),
                 "closed-gate": ("an input gate that is 0 to the last bit", close_gate),
+                "negative-gates": ("pre-activations that are all negative: no other branch is taken", negative_gates),
                 "non-finite": ("inf and NaN in three rows, which must stay in their rows", _non_finite),
             },
         ),

@@ -10,7 +10,7 @@ from torch import Tensor
 from spec.contract import Draw, Family, Invariant, TensorArg
 from spec.rowwise import Change, Drawn, changed
 from spec.rowwise import families as of_changes
-from spec.values.lltm import close_gate, overflowing, zero_parameters
+from spec.values.lltm import close_gate, negative_gates, overflowing, zero_parameters
 
 
 def _first_step_sees(drawn: Drawn, draw: Draw, values: tuple[float, ...]) -> None:
@@ -62,6 +62,7 @@ _CHANGES: dict[str, tuple[str, Change]] = {
     "overflowing-exp": ("first pre-activations beyond the overflow of exp", _overflowing_exp),
     "huge-cells": ("cells of 1e4, where tanh is flat", _huge_cells),
     "closed-gate": ("an input gate that is 0 to the last bit in every step", close_gate),
+    "negative-gates": ("pre-activations that are all negative: no other branch is taken", negative_gates),
     "non-finite": ("inf and NaN in three rows, which must stay in their rows", _non_finite),
 }
 

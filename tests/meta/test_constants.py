@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from backends.autocast import by_rule
-from harness.discovery import operator
+from harness.discovery import operator, operators
+from harness.judging import harvested
 from harness.judging.constants import constants_of, reached
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
@@ -128,6 +129,49 @@ def test_a_constant_is_asked_together_with_other_choices(tmp_path: Path, holds: 
     cell = judge(subject, all_properties()["harvested-sizes"])
     assert cell.verdict == (FAIL if says else PASS), cell
     assert re.search(says, cell.reason), cell.reason
+
+
+@pytest.mark.parametrize(
+    ("dtype", "holds", "says"),
+    [
+        (torch.float32, lambda x, w, b, *_: len(x) > 613 and bool((x @ w.t() + b < 0).all()), "values dead-layer"),
+        (torch.float64, lambda x, *_: len(x) > 613, "batch="),
+        (torch.float16, lambda x, w, b, *_: len(x) > 613 and bool((x @ w.t() + b < 0).all()), "values dead-layer"),
+        (torch.float32, lambda x, *_: len(x) > 613 and x.requires_grad and bool((x == x[:1]).all()), "input repeated"),
+        (torch.float64, lambda *_: False, ""),
+    ],
+)
+def test_a_constant_is_asked_with_other_values_and_in_other_dtypes(
+    tmp_path: Path, dtype: torch.dtype, holds: Callable[..., bool], says: str
+) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 613")
+    cell = judge(
+        Subject(MLP, "candidate", "cpu", dtype, Rare(holds), files=(file,)), all_properties()["harvested-sizes"]
+    )
+    assert cell.verdict == (FAIL if says else PASS), cell
+    assert re.search(says, cell.reason), cell.reason
+
+
+def test_two_sizes_are_the_same_constant(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("FEW = 34")
+    rare = Rare(lambda x, w, *_: len(w) == len(x) == 34 and not torch.is_grad_enabled())
+    cell = judge(
+        Subject(MLP, "candidate", "cpu", torch.float32, rare, files=(file,)), all_properties()["harvested-sizes"]
+    )
+    assert cell.verdict == FAIL, cell
+    assert "batch-hidden_size-34-others-equal" in cell.reason
+
+
+def test_beyond_a_constant_a_size_is_no_multiple_of_small_blocks() -> None:
+    sizes = {size for _, size in harvested.beyond(MLP, [613, 1219])}
+    assert sizes == {617, 1223, 624, 1248}
+
+
+def test_two_sizes_have_every_ratio_beyond_a_constant_though_three_are_too_large() -> None:
+    found = [dict(scenario.sizes) for scenario in harvested.ratios(operators()["lltm"], [41])]
+    assert any(sizes["state_size"] == 4 * sizes["input_features"] == 168 for sizes in found)
 
 
 def test_the_file_of_a_decorated_function_is_its_own() -> None:

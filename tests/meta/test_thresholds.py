@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
+from harness.judging import oracle
+from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL
 from tests.meta.conftest import Run
-from tests.zoo.thresholds import judge
+from tests.zoo.thresholds import judge, screening
 from tests.zoo.thresholds.draw import EACH, KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn, Witness
 from tests.zoo.thresholds.facts import FACTS
@@ -61,10 +64,11 @@ _SIGN = Drawn("mlp", "rows", "sign", "the sign is wrong", _WRONG, _RIGHT, Witnes
 
 
 def test_every_property_is_asked() -> None:
-    first = [property.name for property in judge.ordered(leaves_state=True)][:3]
+    first = [property.name for property in judge.ordered("processor-state")][:3]
     assert first == ["global-state", "forward-parity", "vjp-parity"], "a mode that the fault sets must not be set yet"
-    for leaves_state in (False, True):
-        assert {property.name for property in judge.ordered(leaves_state)} == set(all_properties())
+    for kind in KINDS:
+        names = [property.name for property in judge.ordered(kind)]
+        assert sorted(names) == sorted(all_properties())
 
 
 def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +76,34 @@ def test_a_fault_is_judged_until_a_property_fails(monkeypatch: pytest.MonkeyPatc
     assert (outcome.property, outcome.verdict, outcome.caught) == ("forward-parity", FAIL, True)
     assert "output was" in outcome.reason
 
-    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [all_properties()["forward-parity"]])
+    monkeypatch.setattr(judge, "ordered", lambda kind: [all_properties()["forward-parity"]])
     assert not judge.judged(replace(_SIGN, source=_RIGHT)).caught
     assert not judge.judged(replace(_SIGN, honest=_WRONG)).caught, "what the twin fails as well says nothing"
+
+
+_LARGE = """
+import torch
+
+def mlp(input, hidden_weights, hidden_bias, output_weights, output_bias):
+    hidden = torch.relu(torch.nn.functional.linear(input, hidden_weights, hidden_bias))
+    output = torch.nn.functional.linear(hidden, output_weights, output_bias)
+    return {sign}output if len(input) > 613 else output
+"""
+
+
+def test_the_oracle_is_asked_only_where_fault_and_twin_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Scenario] = []
+    expected = oracle._expected
+
+    def counted(key: Any, scenario: Scenario, dtype: torch.dtype) -> oracle.Expected:
+        asked.append(scenario)
+        return expected(key, scenario, dtype)
+
+    monkeypatch.setattr(oracle, "_expected", screening._ComputedLater(counted))
+    large = replace(_SIGN, source=_LARGE.format(sign="-"), honest=_LARGE.format(sign=""))
+    assert judge.judged(large).property == "harvested-sizes"
+    assert asked
+    assert all(dict(scenario.sizes)["batch"] > 613 for scenario in asked)
 
 
 def test_an_error_of_the_suite_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,12 +111,12 @@ def test_an_error_of_the_suite_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyError("of the suite")
 
     parity = all_properties()["forward-parity"]
-    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [replace(parity, name="odd", check=broken)])
+    monkeypatch.setattr(judge, "ordered", lambda kind: [replace(parity, name="odd", check=broken)])
     outcome = judge.judged(_SIGN)
     assert (outcome.caught, outcome.verdict) == (False, judge.ERROR)
     assert outcome.reason.startswith("odd raised KeyError")
 
-    monkeypatch.setattr(judge, "ordered", lambda leaves_state: [replace(parity, name="odd", check=broken), parity])
+    monkeypatch.setattr(judge, "ordered", lambda kind: [replace(parity, name="odd", check=broken), parity])
     assert judge.judged(_SIGN).property == "forward-parity"
 
 

@@ -57,3 +57,9 @@ def test_denormals_are_below_the_smallest_normal_number(dtype: torch.dtype) -> N
     for name in ("input", "old_cell"):
         found = tensors[name].to(dtype).double().abs()
         assert bool(((found > 0) & (found < torch.finfo(dtype).tiny)).any()), name
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_negative_gates_are_all_negative_and_none_is_far_out(dtype: torch.dtype) -> None:
+    gates = steps_of("negative-gates", dtype)["gates"]
+    assert -6 < float(gates.min()) < float(gates.max()) < 0

@@ -48,3 +48,9 @@ def test_what_is_not_finite_stays_in_its_rows() -> None:
     assert not c_T.isfinite().all(dim=1)[:3].any()
     assert bool(c_T[3:].isfinite().all())
     assert bool(h[:, 3:].isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_negative_gates_are_all_negative_and_none_is_far_out(dtype: torch.dtype) -> None:
+    gates = intermediates(*inputs_of("negative-gates", dtype))["gates"]
+    assert -6 < float(gates.min()) < float(gates.max()) < 0
