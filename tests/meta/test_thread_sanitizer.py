@@ -12,6 +12,7 @@ import torch
 from torch.utils import cpp_extension
 
 from backends.base import NATIVE, SHARED_CUDA
+from tests.meta.tiers import first_alone
 
 HERE = Path(__file__).parent / "native"
 BACKENDS = Path(__file__).parents[2] / "backends"
@@ -25,7 +26,7 @@ DRIVERS = {
 }
 
 
-@pytest.fixture(scope="module", params=DRIVERS)
+@pytest.fixture(scope="module", params=first_alone(DRIVERS))
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A driver, and its program; with an argument, it plants a race."""
     driver: str = request.param

@@ -1,0 +1,102 @@
+"""What is `long`, and so left out by `nox -s tests` and run by `nox -s tests -- --all`.
+
+Three kinds of tests are long, and no test is long because it is slow:
+
+- "zoo": a fault, a control, an attack or a mutant of which the short tier has another one of the same kind;
+- "again": the same test with another parameter that costs a build or a judge of its own, and may show what a change of
+  one parameter breaks;
+- "tool": a whole run of a tool of `tools/`, whose parts have short tests.
+
+`test_tiers.py` holds the first two to it: every test function has a part in the short tier. And there, for every
+operator, each property with a fault catches one, and each leaves a control alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any, TypeVar
+
+import pytest
+import torch
+
+from harness.judging.property import Property
+from harness.properties import all_properties
+from spec.contract import DTYPES
+from tests.zoo import registry as zoo
+from tests.zoo.registry import Control, Fault
+
+T = TypeVar("T")
+
+ZOO, AGAIN, TOOL = KINDS = ("zoo", "again", "tool")
+
+#: Properties that take seconds for each implementation: the short tier asks them of one control, and not of one of
+#: each operator.
+DEAR = frozenset(
+    {
+        "combinations",
+        "compile",
+        "fake-devices",
+        "harvested-sizes",
+        "recurrence",
+        "sizes",
+        "uninitialised-memory",
+    }
+)
+
+
+def first_of_each(
+    items: Iterable[T], keys: Callable[[T], Sequence[Hashable]]
+) -> Iterator[tuple[T, list[pytest.MarkDecorator]]]:
+    """Each item of a zoo, with the mark `long` unless it is the first that has one of its keys."""
+    seen: set[Hashable] = set()
+    for item in items:
+        its = set(keys(item))
+        yield item, [] if its - seen else [pytest.mark.long(ZOO)]
+        seen |= its
+
+
+def faults() -> Iterator[tuple[Fault, list[pytest.MarkDecorator]]]:
+    """The faults of the zoo. The first of each operator and property is short, and of each operator and kind."""
+    zoo.load()
+    return first_of_each(
+        zoo.FAULTS, lambda fault: [(fault.operator, fault.caught_by), (fault.operator, "kind", fault.kind)]
+    )
+
+
+def first_alone(values: Iterable[Any], kind: str = AGAIN) -> list[Any]:
+    """Parameters of which the short tier has the first."""
+    return [pytest.param(value, marks=[pytest.mark.long(kind)] if k else []) for k, value in enumerate(values)]
+
+
+def each_once(*axes: Sequence[Any]) -> list[Any]:
+    """All tuples of one value of each axis; the short tier has as many as the longest axis, with each value in one."""
+    longest = max(map(len, axes))
+    chosen = [tuple(axis[k % len(axis)] for axis in axes) for k in range(longest)]
+    marks = {one: () if one in chosen else (pytest.mark.long(AGAIN),) for one in product(*axes)}
+    return [pytest.param(*one, marks=mark) for one, mark in marks.items()]
+
+
+def dealt() -> Iterator[tuple[Control, str, torch.dtype]]:
+    """A control for each operator and property, of those that do not give the property up; for a dear one, one alone.
+
+    Names decide, so that a new control, operator or property moves few of the others.
+    """
+    zoo.load()
+    operators = dict.fromkeys(control.operator for control in zoo.CONTROLS)
+    for name, property in all_properties().items():
+        dtype = _dtype(property)
+        if dtype is None:
+            continue
+        able = [control for control in zoo.CONTROLS if name not in control.gives_up]
+        groups = [able] if name in DEAR else [[c for c in able if c.operator == operator] for operator in operators]
+        for group in groups:
+            if group:
+                yield min(group, key=lambda control: zlib.crc32(f"{name} {control.id}".encode())), name, dtype
+
+
+def _dtype(property: Property) -> torch.dtype | None:
+    """Float32, whose exact values the faults need too, or the last dtype in which it is asked on the CPU."""
+    asked = [dtype for dtype in DTYPES if property.is_asked("cpu", str(dtype).removeprefix("torch."))]
+    return torch.float32 if torch.float32 in asked else asked[-1] if asked else None
