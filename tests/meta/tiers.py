@@ -31,19 +31,27 @@ T = TypeVar("T")
 
 ZOO, AGAIN, TOOL = KINDS = ("zoo", "again", "tool")
 
-#: Properties that take seconds for each implementation: the short tier asks them of one control, and not of one of
-#: each operator.
+#: Properties that take seconds for some operators: the short tier asks them of a control of LLTM alone, which all of
+#: them have something to say about.
 DEAR = frozenset(
     {
         "combinations",
         "compile",
+        "concurrent-threads",
+        "drawn-calls",
+        "export",
         "fake-devices",
+        "global-state",
         "harvested-sizes",
+        "memory",
+        "multiprocessing",
         "recurrence",
         "sizes",
         "uninitialised-memory",
+        "unreached-code",
     }
 )
+_ALL_SAY = "lltm"
 
 
 def first_of_each(
@@ -79,7 +87,7 @@ def each_once(*axes: Sequence[Any]) -> list[Any]:
 
 
 def dealt() -> Iterator[tuple[Control, str, torch.dtype]]:
-    """A control for each operator and property, of those that do not give the property up; for a dear one, one alone.
+    """A control for each operator and property, of those that do not give it up; for a dear property, of LLTM alone.
 
     Names decide, so that a new control, operator or property moves few of the others.
     """
@@ -89,11 +97,10 @@ def dealt() -> Iterator[tuple[Control, str, torch.dtype]]:
         dtype = _dtype(property)
         if dtype is None:
             continue
-        able = [control for control in zoo.CONTROLS if name not in control.gives_up]
-        groups = [able] if name in DEAR else [[c for c in able if c.operator == operator] for operator in operators]
-        for group in groups:
-            if group:
-                yield min(group, key=lambda control: zlib.crc32(f"{name} {control.id}".encode())), name, dtype
+        for operator in (_ALL_SAY,) if name in DEAR else operators:
+            able = [control for control in zoo.controls(operator) if name not in control.gives_up]
+            if able:
+                yield min(able, key=lambda control: zlib.crc32(f"{name} {control.id}".encode())), name, dtype
 
 
 def _dtype(property: Property) -> torch.dtype | None:
