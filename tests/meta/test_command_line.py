@@ -16,6 +16,7 @@ from harness.__main__ import main
 from harness.report.cell import FAIL, PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run, environment
+from tests.meta.tiers import first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 PROPERTIES = "forward_parity vjp_parity layouts no_side_effects gradient_subsets rejects_wrong_calls"
@@ -160,7 +161,7 @@ def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_
     assert not Report.read(report).complete
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
 @pytest.mark.parametrize(
     ("option", "says"),
     [
@@ -230,7 +231,7 @@ def test_accidents_at_import_cost_the_others_nothing(accidents: tuple[Report, st
     ]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
 def test_a_run_of_one_candidate_that_crashes_at_import(conformance: Run, tmp_path: Path, workers: list[str]) -> None:
     source, says = _AT_IMPORT["crash"]
     file, report = tmp_path / "k.py", tmp_path / "report.json"

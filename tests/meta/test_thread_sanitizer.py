@@ -21,8 +21,8 @@ FOUND = 66
 
 #: The driver, the folder of the source that it includes, whether PyTorch is linked, and what a race is found in.
 DRIVERS = {
-    "rows_by_threads.cpp": (BACKENDS / "cpu_fused" / "csrc", True, "ward_rows"),
     "calls_by_threads.cpp": (BACKENDS / "cuda_raw_pointer" / "csrc", False, "lltm_backward_kernel"),
+    "rows_by_threads.cpp": (BACKENDS / "cpu_fused" / "csrc", True, "ward_rows"),
 }
 
 
