@@ -318,8 +318,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def controls(session: nox.Session) -> None:
     """Every control of tests/zoo (right implementations) in every dtype; `nox -s tests -- --all` judges each in one."""
-    select = ["--all", "-m", "crossing or not crossing", "-k", "control"]
-    judge(session, "controls", "tests/meta/test_faults.py", *select)
+    judge(session, "controls", "tests/meta/test_faults.py", "-m", "crossing or not crossing", "-k", "control")
 
 
 @nox.session

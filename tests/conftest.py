@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+#: The `-m` of pyproject.toml.
+_USUAL = "not crossing"
 _LEFT_OUT = "long-tests-left-out"
 _COUNT = pytest.StashKey[int]()
 #: All tests that were collected, before any was left out.
@@ -18,10 +20,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Any:
-    """Leave out what is long of that which `-k` and `-m` have selected. `-m long` selects it without `--all`."""
+    """Leave out what is long of that which `-k` has selected. Whoever gives another `-m` selects by that alone."""
     config.stash[COLLECTED] = list(items)
     result = yield
-    if not config.getoption("all") and "long" not in config.option.markexpr.split():
+    if not config.getoption("all") and config.option.markexpr == _USUAL:
         left_out = [item for item in items if item.get_closest_marker("long")]
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.stash[_COUNT] = len(left_out)

@@ -16,7 +16,7 @@ from harness.__main__ import main
 from harness.report.cell import FAIL, PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run, environment
-from tests.meta.tiers import first_alone
+from tests.meta.tiers import START, first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 PROPERTIES = "forward_parity vjp_parity layouts no_side_effects gradient_subsets rejects_wrong_calls"
@@ -106,6 +106,7 @@ def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> 
     assert places == 2 * [("gradcheck", "float64")] + 2 * [("vjp-parity", "float32")] + 2 * [("vjp-parity", "float64")]
 
 
+@pytest.mark.long(START)
 def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     """pytest 9.2 changed the ids of items, so that pytest-xdist 3.8 loses the group: constraints.txt pins 9.1."""
     chosen = [f"--report={tmp_path / 'report.json'}", "--isolate=off", *_candidates("right", "bias_of_one_row")]
@@ -117,6 +118,7 @@ def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     assert len(seen) == 16, "outputs and gradients of each"
 
 
+@pytest.mark.long(START)
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:
     """Even without isolation."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"

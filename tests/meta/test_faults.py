@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -46,13 +47,20 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def _crossed() -> Iterator[Any]:
-    """Each control in each dtype: in one of them by default; in the others with `-m crossing`."""
+    """Each control in each dtype: in one of them by default; in the others with `-m crossing`.
+
+    The first of each operator in each dtype is short.
+    """
+    drawn = []
     for control in zoo.CONTROLS:
         number = zlib.crc32(control.id.encode())  # of the name, so that a new control does not move the others
-        for k, dtype in enumerate(DTYPES):
-            marks = [pytest.mark.xdist_group(str(dtype))]  # controls of a dtype share oracles
-            marks += [pytest.mark.crossing] if k != number % len(DTYPES) else []
-            yield pytest.param(control, dtype, marks=marks, id=f"{control.id}-{dtype}")
+        drawn.append((control, DTYPES[number % len(DTYPES)]))
+    first = tiers.first_of_each(drawn, lambda one: [(one[0].operator, one[1])])
+    marks = {(control.id, dtype): its for (control, dtype), its in first}
+    for control, dtype in product(zoo.CONTROLS, DTYPES):
+        its = marks.get((control.id, dtype), [pytest.mark.crossing])
+        its = [pytest.mark.xdist_group(str(dtype)), *its]  # controls of a dtype share oracles
+        yield pytest.param(control, dtype, marks=its, id=f"{control.id}-{dtype}")
 
 
 _EACH_CONTROL = pytest.mark.parametrize(("control", "dtype"), list(_crossed()))

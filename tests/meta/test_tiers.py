@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,13 +24,16 @@ def _kinds(marks: list[pytest.MarkDecorator] | tuple[pytest.MarkDecorator, ...])
 def test_what_is_long_is_of_a_kind_and_has_an_example_in_the_short_tier(pytestconfig: pytest.Config) -> None:
     """Of all tests that this run collected; `nox -s tests` collects all that there are."""
     short: dict[str, bool] = defaultdict(bool)
+    files: dict[Path, bool] = defaultdict(bool)
     for item in pytestconfig.stash[COLLECTED]:
         function = getattr(item, "originalname", item.name)
         mark = item.get_closest_marker("long")
         assert mark is None or (mark.args and mark.args[0] in tiers.KINDS), f"{item.nodeid}: {mark}"
-        is_there = mark is None or mark.args[0] == tiers.TOOL or function in _WHOLE
+        files[item.path] |= mark is None
+        is_there = mark is None or mark.args[0] in (tiers.TOOL, tiers.START) or function in _WHOLE
         short[f"{item.path}::{function}"] |= is_there
     assert [function for function, is_there in short.items() if not is_there] == []
+    assert [path for path, is_there in files.items() if not is_there] == []
 
 
 #: Functions that are long as a whole; the value is the function that has their examples.

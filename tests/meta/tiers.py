@@ -1,14 +1,15 @@
 """What is `long`, and so left out by `nox -s tests` and run by `nox -s tests -- --all`.
 
-Three kinds of tests are long, and no test is long because it is slow:
+Four kinds of tests are long, and no test is long because it is slow:
 
 - "zoo": a fault, a control, an attack or a mutant of which the short tier has another one of the same kind;
 - "again": the same test with another parameter that costs a build or a judge of its own, and may show what a change of
   one parameter breaks;
-- "tool": a whole run of a tool of `tools/`, whose parts have short tests.
+- "tool": a whole run of a tool of `tools/`, whose parts have short tests;
+- "start": a run with workers of pytest-xdist, which import all anew, or of a package that is built and installed.
 
-`test_tiers.py` holds the first two to it: every test function has a part in the short tier. And there, for every
-operator, each property with a fault catches one, and each leaves a control alone.
+`test_tiers.py` holds the first two to it: every test function has a part in the short tier. Every file has tests there.
+And there, for every operator, each property with a fault catches one, and each leaves a control alone.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.zoo.registry import Control, Fault
 
 T = TypeVar("T")
 
-ZOO, AGAIN, TOOL = KINDS = ("zoo", "again", "tool")
+ZOO, AGAIN, TOOL, START = KINDS = ("zoo", "again", "tool", "start")
 
 #: Properties that take seconds for some operators: the short tier asks them of a control of LLTM alone, which all of
 #: them have something to say about.
@@ -74,8 +75,9 @@ def faults() -> Iterator[tuple[Fault, list[pytest.MarkDecorator]]]:
 
 
 def first_alone(values: Iterable[Any], kind: str = AGAIN) -> list[Any]:
-    """Parameters of which the short tier has the first."""
-    return [pytest.param(value, marks=[pytest.mark.long(kind)] if k else []) for k, value in enumerate(values)]
+    """Parameters, or tuples of them, of which the short tier has the first."""
+    parts = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*part, marks=[pytest.mark.long(kind)] if k else []) for k, part in enumerate(parts)]
 
 
 def each_once(*axes: Sequence[Any]) -> list[Any]:
