@@ -16,12 +16,12 @@ import torch
 
 from harness.report.cell import FAIL, PASS, Cell
 from harness.report.report import Report
-from harness.running import launching, runner_process, sandbox, suite_files
+from harness.running import runner_process, sandbox, suite_files
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, slots
 from tests.meta.conftest import ROOT, environment
-from tests.meta.tiers import first_alone, first_of_each
+from tests.meta.tiers import first_of_each
 from tests.zoo.gaming import table
 from tests.zoo.gaming.attack import (
     ALONE,
@@ -57,11 +57,11 @@ def _of(*ways: int) -> list[Attack]:
 
 
 def _kinds(attack: Attack) -> list[tuple[Any, ...]]:
-    return [(attack.way, attack.outcome, attack.property), (attack.way, attack.says), (attack.way, attack.shown)]
+    return [(attack.way, attack.outcome, attack.property), (attack.way, attack.shown)]
 
 
 def _marked(*ways: int) -> list[Any]:
-    """The first attack with each outcome of a property, each reason and each kind of mistake; the others are long."""
+    """The first attack with each outcome of a property, and of each kind of mistake; the others are long."""
     return [pytest.param(one, id=one.name, marks=marks) for one, marks in first_of_each(_of(*ways), _kinds)]
 
 
@@ -138,19 +138,9 @@ def test_attack_on_the_process(attack: Attack) -> None:
     assert runner.left() == []
 
 
-@pytest.fixture(scope="module", params=first_alone(("forked", "new")))
-def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """How processes of candidates come to be: as in a fleet and in `harness serve`, or as in the first command."""
-    if request.param == "forked":
-        launching.keep_runner(tmp_path_factory.mktemp("runner"))
-    yield request.param
-    if zygote := launching.zygotes.pop(launching.RUNNER, None):
-        zygote.close()
-
-
 @_SECOND
 @pytest.mark.parametrize("attack", _marked(ISOLATED))
-def test_attack_on_the_judge(attack: Attack, started: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attack_on_the_judge(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
     if "closed its connection" in attack.says:
         monkeypatch.setattr(runner_process, "_GRACE", 1.0)  # its process does not end by itself
     selection = Selection(candidates=(f"lltm={attack.file}:lltm",), dtypes=(attack.dtype,), devices=("cpu",))

@@ -5,7 +5,7 @@ Four kinds of tests are long, and no test is long because it is slow:
 - "zoo": a fault, a control, an attack or a mutant of which the short tier has another one of the same kind;
 - "again": the same test with another parameter that costs a build or a judge of its own, and may show what a change of
   one parameter breaks;
-- "tool": a whole run of a tool of `tools/`, whose parts have short tests;
+- "tool": a whole run of a tool of `tools/` or of `museum/`, whose parts have short tests;
 - "start": a run with workers of pytest-xdist, which import all anew, or of a package that is built and installed.
 
 `test_tiers.py` holds the first two to it: every test function has a part in the short tier. Every file has tests there.
@@ -56,13 +56,13 @@ _ALL_SAY = "lltm"
 
 
 def first_of_each(
-    items: Iterable[T], keys: Callable[[T], Sequence[Hashable]]
+    items: Iterable[T], keys: Callable[[T], Sequence[Hashable]], kind: str = ZOO
 ) -> Iterator[tuple[T, list[pytest.MarkDecorator]]]:
-    """Each item of a zoo, with the mark `long` unless it is the first that has one of its keys."""
+    """Each item, with the mark `long` unless it is the first that has one of its keys."""
     seen: set[Hashable] = set()
     for item in items:
         its = set(keys(item))
-        yield item, [] if its - seen else [pytest.mark.long(ZOO)]
+        yield item, [] if its - seen else [pytest.mark.long(kind)]
         seen |= its
 
 
@@ -72,6 +72,12 @@ def faults() -> Iterator[tuple[Fault, list[pytest.MarkDecorator]]]:
     return first_of_each(
         zoo.FAULTS, lambda fault: [(fault.operator, fault.caught_by), (fault.operator, "kind", fault.kind)]
     )
+
+
+def first_build(names: Iterable[str]) -> list[Any]:
+    """Backends: of those with emulated CUDA sources the short tier has the first, since each is a build of its own."""
+    found = first_of_each(names, lambda name: ["emulated" if name.startswith("cuda-") else name], AGAIN)
+    return [pytest.param(name, marks=marks) for name, marks in found]
 
 
 def first_alone(values: Iterable[Any], kind: str = AGAIN) -> list[Any]:
@@ -88,10 +94,10 @@ def each_once(*axes: Sequence[Any]) -> list[Any]:
     return [pytest.param(*one, marks=mark) for one, mark in marks.items()]
 
 
-def dealt() -> Iterator[tuple[Control, str, torch.dtype]]:
-    """A control for each operator and property, of those that do not give it up; for a dear property, of LLTM alone.
+def dealt() -> Iterator[tuple[list[Control], str, torch.dtype]]:
+    """Controls for each operator and property, those that do not give it up; for a dear property, of LLTM alone.
 
-    Names decide, so that a new control, operator or property moves few of the others.
+    The first is judged. Names decide which it is, so that a new control, operator or property moves few of the others.
     """
     zoo.load()
     operators = dict.fromkeys(control.operator for control in zoo.CONTROLS)
@@ -102,7 +108,7 @@ def dealt() -> Iterator[tuple[Control, str, torch.dtype]]:
         for operator in (_ALL_SAY,) if name in DEAR else operators:
             able = [control for control in zoo.controls(operator) if name not in control.gives_up]
             if able:
-                yield min(able, key=lambda control: zlib.crc32(f"{name} {control.id}".encode())), name, dtype
+                yield sorted(able, key=lambda control: zlib.crc32(f"{name} {control.id}".encode())), name, dtype
 
 
 def _dtype(property: Property) -> torch.dtype | None:
