@@ -309,7 +309,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The project's own tests, of the contracts and of the harness; `conformance` judges the backends."""
+    """The project's own tests, of the contracts and of the harness; `-- --all` runs the long ones too."""
     workers = ["-n", "auto", "--dist", "loadgroup", "-q", "--no-header", "-r", "fE"]
     where = [] if any(option.startswith("tests/") for option in session.posargs) else ["tests/spec", "tests/meta"]
     run(session, "python", "-m", "pytest", *where, *workers, *session.posargs)
@@ -317,7 +317,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def controls(session: nox.Session) -> None:
-    """Every control of tests/zoo (right implementations) in every dtype; `nox -s tests` judges each in one dtype."""
+    """Every control of tests/zoo (right implementations) in every dtype; `nox -s tests -- --all` judges each in one."""
     judge(session, "controls", "tests/meta/test_faults.py", "-m", "crossing or not crossing", "-k", "control")
 
 

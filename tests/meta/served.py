@@ -1,6 +1,7 @@
 """Commands in forks of one process that has imported torch and the suite: to import them takes longer than most judges.
 
-A fork has the folder, the variables, the arguments and the output of a new `python -m MODULE`. Candidates, and the
+A fork has the folder, the variables, the arguments and the output of a new `python -m MODULE` or `python FILE`, and
+torch and the suite are imported before it begins. Candidates, and the
 processes that judge beside them, are forked too, as they are for `harness serve`. `test_served.py` compares both ways.
 """
 
@@ -45,13 +46,14 @@ class Commands:
 
     def can(self, arguments: Sequence[str], variables: Mapping[str, str]) -> bool:
         """Whether `python ARGUMENTS` with these variables would import the same."""
-        return arguments[:1] == ["-m"] and arguments[1] in MODULES and _at_import(variables) == self._at_import
+        known = arguments[0].endswith(".py") or (arguments[0] == "-m" and arguments[1] in MODULES)
+        return known and _at_import(variables) == self._at_import
 
     def run(
         self, arguments: Sequence[str], folder: Path, variables: Mapping[str, str], seconds: float
     ) -> subprocess.CompletedProcess[str]:
         """What `subprocess.run` returns for `python ARGUMENTS`. Raises subprocess.TimeoutExpired."""
-        request = {"module": arguments[1], "arguments": arguments[2:], "folder": str(folder), "variables": variables}
+        request = {"words": arguments, "folder": str(folder), "variables": variables}
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             socket.send_fds(self._asking, [json.dumps(request).encode()], [out.fileno(), err.fileno()])
             process = self._told(_PROMPT)
@@ -121,7 +123,7 @@ def _serve(requests: socket.socket) -> None:
 
 
 def _be_the_command(asked: dict[str, object], descriptors: Sequence[int], server: int) -> NoReturn:
-    """In the fork: what `python -m MODULE ARGUMENTS` does after its imports."""
+    """In the fork: what `python -m MODULE ARGUMENTS` or `python FILE ARGUMENTS` does after its imports."""
     from harness.executing.lifeline import end_with_parent
     from harness.judging import fresh_process
     from harness.running import forking, launching
@@ -133,15 +135,18 @@ def _be_the_command(asked: dict[str, object], descriptors: Sequence[int], server
             os.dup2(descriptor, number)
         forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
         sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
-        module, folder = str(asked["module"]), str(asked["folder"])
+        words, folder = list(asked["words"]), str(asked["folder"])  # type: ignore[call-overload]
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(asked["variables"])  # type: ignore[call-overload]
         tempfile.tempdir = None
-        sys.path[0] = folder
         fresh_process.remember_environment()
-        sys.argv = [module, *asked["arguments"]]  # type: ignore[misc]
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if words[0] == "-m":
+            sys.path[0], sys.argv = folder, words[1:]
+            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0], sys.argv = os.path.dirname(os.path.abspath(words[0])), words
+            runpy.run_path(words[0], run_name="__main__")
         return 0
 
     forking.leave_after(command)

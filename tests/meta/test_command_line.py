@@ -16,6 +16,7 @@ from harness.__main__ import main
 from harness.report.cell import FAIL, PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run, environment
+from tests.meta.tiers import START, first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 PROPERTIES = "forward_parity vjp_parity layouts no_side_effects gradient_subsets rejects_wrong_calls"
@@ -105,6 +106,7 @@ def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> 
     assert places == 2 * [("gradcheck", "float64")] + 2 * [("vjp-parity", "float32")] + 2 * [("vjp-parity", "float64")]
 
 
+@pytest.mark.long(START)
 def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     """pytest 9.2 changed the ids of items, so that pytest-xdist 3.8 loses the group: constraints.txt pins 9.1."""
     chosen = [f"--report={tmp_path / 'report.json'}", "--isolate=off", *_candidates("right", "bias_of_one_row")]
@@ -116,6 +118,7 @@ def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     assert len(seen) == 16, "outputs and gradients of each"
 
 
+@pytest.mark.long(START)
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:
     """Even without isolation."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"
@@ -160,7 +163,7 @@ def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_
     assert not Report.read(report).complete
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
 @pytest.mark.parametrize(
     ("option", "says"),
     [
@@ -230,7 +233,7 @@ def test_accidents_at_import_cost_the_others_nothing(accidents: tuple[Report, st
     ]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
 def test_a_run_of_one_candidate_that_crashes_at_import(conformance: Run, tmp_path: Path, workers: list[str]) -> None:
     source, says = _AT_IMPORT["crash"]
     file, report = tmp_path / "k.py", tmp_path / "report.json"

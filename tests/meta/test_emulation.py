@@ -11,6 +11,7 @@ import pytest
 from torch.utils import cpp_extension
 
 from backends.base import SHARED_CUDA
+from tests.meta.tiers import first_alone
 
 SOURCES = Path(__file__).parent / "native"
 FLAGS = {"optimised": ("-O3",), "sanitized": ("-O1", "-fsanitize=address,undefined")}
@@ -95,17 +96,17 @@ def _ran(driver: Path, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("flags", first_alone(FLAGS))
 def test_blocks_of_fibres(flags: str, tmp_path: Path) -> None:
     assert _ran(_built("blocks_of_fibres.cpp", FLAGS[flags], tmp_path)) == ["done"]
 
 
-@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("flags", first_alone(FLAGS))
 def test_a_copy_is_there_once_its_thread_has_waited_for_it(flags: str, tmp_path: Path) -> None:
     assert _ran(_built("copies_of_fibres.cpp", FLAGS[flags], tmp_path)) == ["done"]
 
 
-@pytest.fixture(scope="module", params=FLAGS)
+@pytest.fixture(scope="module", params=first_alone(FLAGS))
 def warps(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built("warps_of_fibres.cpp", FLAGS[request.param], tmp_path_factory.mktemp("warps"))
 
@@ -130,7 +131,7 @@ def test_a_kernel_that_meets_needs_a_launch_with_barriers(warps: Path, kernel: s
         assert "was in a kernel of `launch`, but should be in one of `launch_with_barriers`" in line
 
 
-@pytest.fixture(scope="module", params=FLAGS)
+@pytest.fixture(scope="module", params=first_alone(FLAGS))
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built("blocks_beside.cpp", FLAGS[request.param], tmp_path_factory.mktemp("beside"))
 

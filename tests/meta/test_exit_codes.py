@@ -18,6 +18,7 @@ from harness.report.suite import KnownProperty, Suite
 from harness.running.selection import Selection
 from tests.meta.conftest import Run
 from tests.meta.reports import MACHINE, cell
+from tests.meta.tiers import first_alone
 from tests.zoo.honest.lltm import plain
 
 SUITE = Suite(
@@ -172,7 +173,7 @@ def test_what_is_not_required_is_skipped(conformance: Run, tmp_path: Path) -> No
     assert Report.read(path).required == PYTORCH
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadgroup"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2", "--dist", "loadgroup"]]), ids=["alone", "workers"])
 def test_a_declared_value_is_not_green(conformance: Run, tmp_path: Path, workers: list[str]) -> None:
     declared = "{'forward-parity': 'not yet', 'vjp-parity': 'not yet'}"
     done = conformance(

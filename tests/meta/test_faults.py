@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,9 +13,15 @@ from harness.building.cache import expected_root
 from harness.judging import stored
 from harness.properties import all_properties, multiprocessing
 from harness.report.cell import FAIL, NOT_RUN, PASS
+from tests.meta import tiers
 from tests.zoo import registry as zoo
 
 zoo.load()
+
+
+def _group(operator: str) -> pytest.MarkDecorator:
+    """One worker judges what is judged by the exact values of an operator in float32."""
+    return pytest.mark.xdist_group(f"zoo-{operator}")
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +31,10 @@ def _with_the_store() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("fault", zoo.FAULTS, ids=lambda fault: fault.id)
+_FAULTS = [pytest.param(fault, id=fault.id, marks=[_group(fault.operator), *marks]) for fault, marks in tiers.faults()]
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
 def test_fault_is_caught(fault: zoo.Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     if "hung" in fault.says:
         monkeypatch.setattr(multiprocessing, "LIMIT", 3.0)  # the usual limit is for machines that are busy
@@ -37,21 +47,61 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def _crossed() -> Iterator[Any]:
-    """Each control in each dtype: in one of them by default; in the others with `-m crossing`."""
+    """Each control in each dtype: in one of them by default; in the others with `-m crossing`.
+
+    The first of each operator in each dtype is short.
+    """
+    drawn = []
     for control in zoo.CONTROLS:
         number = zlib.crc32(control.id.encode())  # of the name, so that a new control does not move the others
-        for k, dtype in enumerate(DTYPES):
-            marks = [pytest.mark.xdist_group(str(dtype))]  # controls of a dtype share oracles
-            marks += [pytest.mark.crossing] if k != number % len(DTYPES) else []
-            yield pytest.param(control, dtype, marks=marks, id=f"{control.id}-{dtype}")
+        drawn.append((control, DTYPES[number % len(DTYPES)]))
+    first = tiers.first_of_each(drawn, lambda one: [(one[0].operator, one[1])])
+    marks = {(control.id, dtype): its for (control, dtype), its in first}
+    for control, dtype in product(zoo.CONTROLS, DTYPES):
+        its = marks.get((control.id, dtype), [pytest.mark.crossing])
+        its = [pytest.mark.xdist_group(str(dtype)), *its]  # controls of a dtype share oracles
+        yield pytest.param(control, dtype, marks=its, id=f"{control.id}-{dtype}")
 
 
-#: By default one control in `_ONE_IN` is judged by every property. The others are judged by the plain calls, and by a
-#: sixth of the properties that do not take seconds: the soak calls all controls in millions of combinations,
+_EACH_CONTROL = pytest.mark.parametrize(("control", "dtype"), list(_crossed()))
+_PLAIN = ("forward-parity", "vjp-parity")
+
+
+def _is_left_alone(control: zoo.Control, name: str, dtype: torch.dtype) -> str:
+    """The verdict, which is no failure."""
+    cell = zoo.judged(control.function, name, dtype, control.operator)
+    assert cell.verdict in (PASS, NOT_RUN), f"{control.way} was rejected by {name}: {cell.reason}"
+    return cell.verdict
+
+
+@_EACH_CONTROL
+def test_plain_calls_of_a_control_are_right(control: zoo.Control, dtype: torch.dtype) -> None:
+    for name in _PLAIN:
+        if name not in control.gives_up:
+            _is_left_alone(control, name, dtype)
+
+
+@pytest.mark.parametrize(
+    ("controls", "name", "dtype"),
+    [
+        pytest.param(*one, id=f"{one[0][0].operator}-{one[1]}", marks=_group(one[0][0].operator))
+        for one in tiers.dealt()
+    ],
+)
+def test_a_property_leaves_a_control_of_each_operator_alone(
+    controls: list[zoo.Control], name: str, dtype: torch.dtype
+) -> None:
+    """A dear property is asked of one operator alone, so it must say something about one of the controls."""
+    asked = controls if name in tiers.DEAR else controls[:1]
+    verdicts = (_is_left_alone(control, name, dtype) for control in asked)
+    assert PASS in verdicts or name not in tiers.DEAR, f"{name} says nothing about any control"
+
+
+#: One control in `_ONE_IN` is judged by every property. The others are judged by what stands above, and by as large a
+#: part of the properties that do not take seconds: the soak calls all controls in millions of combinations,
 #: `nox -s controls` judges each by every property, and `nox -s conformance` does so with the shipped backends.
 _ONE_IN = 12
-_PLAIN = ("forward-parity", "vjp-parity")
-_DEAR = ("combinations", "fake-devices", "harvested-sizes")
+_SLOW = ("combinations", "fake-devices", "harvested-sizes")
 
 
 def _drawn(control: zoo.Control) -> int:
@@ -60,21 +110,20 @@ def _drawn(control: zoo.Control) -> int:
 
 
 def _left_out(control: zoo.Control, config: pytest.Config) -> frozenset[str]:
-    by_default = config.option.markexpr == "not crossing"
-    if not by_default or not _drawn(control):
-        return frozenset()
-    drawn = (name for name in all_properties() if zlib.crc32(f"{control.id} {name}".encode()) % 6)
-    return frozenset({*_DEAR, *drawn}) - frozenset(_PLAIN)
+    crossed = "not crossing" not in config.option.markexpr
+    if crossed or not _drawn(control):
+        return frozenset(_PLAIN)
+    drawn = (name for name in all_properties() if zlib.crc32(f"{control.id} {name}".encode()) % _ONE_IN)
+    return frozenset({*_SLOW, *drawn, *_PLAIN})
 
 
-@pytest.mark.parametrize(("control", "dtype"), list(_crossed()))
+@pytest.mark.long(tiers.ZOO)
+@_EACH_CONTROL
 def test_control_is_left_alone(control: zoo.Control, dtype: torch.dtype, pytestconfig: pytest.Config) -> None:
     left_out = _left_out(control, pytestconfig) | set(control.gives_up)
     for name, property in all_properties().items():
-        if name in left_out or not property.is_asked("cpu", str(dtype).removeprefix("torch.")):
-            continue
-        cell = zoo.judged(control.function, name, dtype, control.operator)
-        assert cell.verdict in (PASS, NOT_RUN), f"{control.way} was rejected by {name}: {cell.reason}"
+        if name not in left_out and property.is_asked("cpu", str(dtype).removeprefix("torch.")):
+            _is_left_alone(control, name, dtype)
 
 
 def test_what_controls_give_up_are_properties() -> None:

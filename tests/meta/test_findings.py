@@ -6,16 +6,13 @@ Figures may differ on a processor with other vector instructions, so the words a
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.meta.conftest import ROOT
+from tests.meta.conftest import ROOT, Run
 from tools.findings_page import filled
 
 PAGE = (ROOT / "docs" / "findings.md").read_text()
@@ -32,7 +29,7 @@ def test_the_script_is_in_the_page(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_it_prints_what_the_page_says(script: Path) -> None:
+def test_it_prints_what_the_page_says(script: Path, python: Run) -> None:
     of_gpu = script.stem.startswith("cuda_")
     if of_gpu and not torch.cuda.is_available():
         pytest.skip("no CUDA device")
@@ -45,14 +42,8 @@ def test_it_prints_what_the_page_says(script: Path) -> None:
     release = OF_GPU if of_gpu else RELEASE
     if not torch.__version__.startswith(release):
         pytest.skip(f"the page speaks of torch {release}, and here is {torch.__version__}")
-    done = subprocess.run(
-        [sys.executable, script],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    done = python(script)
+    assert done.returncode == 0, done.stderr
     assert _words(f"```text\n{done.stdout.rstrip()}\n```") in _words(PAGE)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, slots
 from tests.meta.conftest import ROOT, environment
+from tests.meta.tiers import first_of_each
 from tests.zoo.gaming import table
 from tests.zoo.gaming.attack import (
     ALONE,
@@ -52,6 +54,15 @@ _MEMORY = 2**30
 
 def _of(*ways: int) -> list[Attack]:
     return [one for one in ATTACKS if one.way in ways]
+
+
+def _kinds(attack: Attack) -> list[tuple[Any, ...]]:
+    return [(attack.way, attack.outcome, attack.property), (attack.way, attack.shown)]
+
+
+def _marked(*ways: int) -> list[Any]:
+    """The first attack with each outcome of a property, and of each kind of mistake; the others are long."""
+    return [pytest.param(one, id=one.name, marks=marks) for one, marks in first_of_each(_of(*ways), _kinds)]
 
 
 def _ids(attack: Attack) -> str:
@@ -110,13 +121,13 @@ def _judged(attack: Attack, runner: Together) -> tuple[Cell | None, Cell | None]
 
 
 @_FIRST
-@pytest.mark.parametrize("attack", _of(TOGETHER), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(TOGETHER))
 def test_attack_on_values(attack: Attack, together: Together) -> None:
     _has_its_outcome(attack, *_judged(attack, together))
 
 
 @_SECOND
-@pytest.mark.parametrize("attack", _of(ALONE), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(ALONE))
 def test_attack_on_the_process(attack: Attack) -> None:
     with Together() as runner:
         _has_its_outcome(attack, *_judged(attack, runner))
@@ -128,7 +139,7 @@ def test_attack_on_the_process(attack: Attack) -> None:
 
 
 @_SECOND
-@pytest.mark.parametrize("attack", _of(ISOLATED), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(ISOLATED))
 def test_attack_on_the_judge(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
     if "closed its connection" in attack.says:
         monkeypatch.setattr(runner_process, "_GRACE", 1.0)  # its process does not end by itself

@@ -17,6 +17,7 @@ from harness import discovery
 from harness.errors import Unavailable, UnknownName
 from modules import LLTM, MLP, LayerNorm, LLTMSequence
 from spec import layer_norm, lltm, lltm_sequence, mlp
+from tests.meta.tiers import first_build
 
 Make = Callable[..., nn.Module]
 
@@ -39,7 +40,7 @@ def outputs_of(module: nn.Module, input: Tensor) -> tuple[Tensor, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", first_build(BACKENDS))
 def test_every_backend_computes_the_operator_from_one_state_dict(make: Make, backend: str) -> None:
     first = make(dtype=torch.float64)
     if isinstance(first, MLP) and "mlp" in discovery.all_backends()[backend].backend.absent:
@@ -63,7 +64,7 @@ def test_every_backend_computes_the_operator_from_one_state_dict(make: Make, bac
 SEQUENCE_BACKENDS = ["python-autograd", "aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-fused"]
 
 
-@pytest.mark.parametrize("backend", SEQUENCE_BACKENDS)
+@pytest.mark.parametrize("backend", first_build(SEQUENCE_BACKENDS))
 def test_a_sequence_runs_from_the_cells_state_dict_whole_or_in_parts(backend: str) -> None:
     cell = LLTM(4, 5, dtype=torch.float64)
     sequence = LLTMSequence(4, 5, backend=backend, dtype=torch.float64, emulated=True)

@@ -23,6 +23,7 @@ from museum import document, entries, installing, judging, verdicts
 from museum.entries import CAUGHT, MISSED, Entry
 from museum.verdicts import FAILS, NOT_ASKED, NOT_INSTALLED, NOT_JUDGED, OTHER_REASON, PASSES, Finding
 from museum.visiting import Visit, visit
+from tests.meta.tiers import TOOL
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "results/cpu/museum.json"
@@ -267,6 +268,7 @@ FILES = {
 }
 
 
+@pytest.mark.long(TOOL)
 def test_a_package_in_two_versions_is_judged_by_the_command_line(tmp_path: Path) -> None:
     """The one that triples is caught, the one that doubles passes: each is found in its own folder."""
     for name, text in FILES.items():

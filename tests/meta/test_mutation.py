@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.meta.conftest import Run
+from tests.meta.tiers import TOOL
 from tools.mutation import account, runner
 from tools.mutation.account import Account, Case, Entry, hold_against_ledger, read_ledger
 from tools.mutation.judging import EXPLAINED, KILLED, STILLBORN, SURVIVED, Outcome
@@ -214,6 +215,7 @@ def small_run(python: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dic
     return rows
 
 
+@pytest.mark.long(TOOL)
 @pytest.mark.parametrize("pattern", list(KNOWN))
 def test_what_becomes_of_a_known_mutant(pattern: str, small_run: list[dict[str, Any]]) -> None:
     (row,) = [row for row in small_run if re.search(pattern, f"{row['id']} {row['after']}")]

@@ -25,6 +25,7 @@ from spec.contract import Case, Draw, Operator, Sizes
 from spec.lltm import OPERATOR as LLTM
 from spec.mlp import OPERATOR as MLP
 from tests.meta.conftest import ROOT, Run
+from tests.meta.tiers import START
 
 Judge = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -49,6 +50,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long(START)
 def test_the_example_is_found_by_its_entry_points_and_passes(judge: Judge, installed: Path) -> None:
     backends = ["--backend", "bias-gelu-plain", "--backend", "bias-gelu-by-hand"]
     options = ["--operator", "bias_gelu", "--device", "cpu", "--dtype", "float32", *backends]

@@ -22,6 +22,7 @@ from harness.pytest_plugin import progress
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN
 from tests.meta.conftest import ROOT, environment
 from tests.meta.reports import cell
+from tests.meta.tiers import first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 WIDTH = 150
@@ -66,7 +67,7 @@ def judging(report: Path) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
 def test_at_a_terminal_there_is_a_bar_and_the_end_is_as_ever(tmp_path: Path, workers: list[str]) -> None:
     raw = watched(*judging(tmp_path / "report.json"), *workers)
     text = plain(raw)

@@ -22,6 +22,7 @@ from harness.report.report import Report
 from harness.report.shards import RunPlan
 from tests.meta.conftest import ROOT, Run, environment
 from tests.meta.reports import MACHINE, cell, of
+from tests.meta.tiers import first_alone
 
 PLAN = RunPlan("asked", "files", asked=2)
 HALF = replace(of(cell(), complete=False), plan=PLAN)
@@ -71,7 +72,7 @@ def _begun(folder: Path) -> tuple[subprocess.Popen[str], Path, list[str]]:
     return run, report, options
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
+@pytest.mark.parametrize("ending", first_alone([signal.SIGKILL, signal.SIGTERM]), ids=["killed", "ended"])
 def test_a_run_that_is_ended_is_resumed(tmp_path: Path, python: Run, ending: signal.Signals) -> None:
     run, report, options = _begun(tmp_path)
     run.send_signal(ending)

@@ -14,6 +14,7 @@ from harness.report.report import Report
 from harness.running import forking
 from tests.meta.conftest import ROOT, environment
 from tests.meta.served import Commands
+from tests.meta.tiers import AGAIN
 
 #: See `forking.AVAILABLE`.
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
@@ -36,7 +37,7 @@ def _without_times(text: str) -> str:
     ("module", "where", "folder"),
     [
         ("pytest", ["tests/conformance/test_properties.py::test_vjp_parity", "-p", "no:cacheprovider", "-q"], ROOT),
-        ("harness", ["judge", "--property=vjp-parity"], None),
+        pytest.param("harness", ["judge", "--property=vjp-parity"], None, marks=pytest.mark.long(AGAIN)),
     ],
     ids=["pytest", "judge"],
 )
@@ -78,6 +79,21 @@ def test_what_would_import_something_else_is_a_new_process(built: Commands) -> N
     assert not built.can(["-m", "harness", "judge"], environment(PYTHONPATH="elsewhere"))
     assert not built.can(["-m", "tools.mutation"], environment())
     assert not built.can(["-c", "pass"], environment())
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "raise ValueError('of the script')"])
+def test_a_script_does_what_it_does_in_a_new_process(built: Commands, tmp_path: Path, ending: str) -> None:
+    (tmp_path / "beside.py").write_text("HERE = 1\n")
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys, os, beside\nprint(sys.argv, __name__, os.getcwd(), sys.path[0])\n{ending}\n")
+    words = [str(script), "--an-option"]
+    assert built.can(words, environment())
+    forked = built.run(words, ROOT, environment(), 200)
+    new = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=200
+    )
+    assert (forked.returncode, forked.stdout) == (new.returncode, new.stdout)
+    assert forked.stderr.splitlines()[-1:] == new.stderr.splitlines()[-1:]
 
 
 def test_a_command_that_takes_too_long_is_ended(built: Commands, tmp_path: Path) -> None:

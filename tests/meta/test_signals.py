@@ -14,6 +14,7 @@ import pytest
 from harness.report.cell import PASS
 from harness.report.report import Report
 from tests.meta.conftest import environment, heeded
+from tests.meta.tiers import first_alone
 
 _KERNELS = """
 import pathlib, time
@@ -58,7 +59,7 @@ def _is_judged(folder: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("ending", "workers"),
-    [(signal.SIGTERM, "0"), (signal.SIGHUP, "2"), (signal.SIGINT, "0"), (signal.SIGKILL, "2")],
+    first_alone([(signal.SIGTERM, "0"), (signal.SIGHUP, "2"), (signal.SIGINT, "0"), (signal.SIGKILL, "2")]),
     ids=["terminated", "hung-up", "interrupted", "killed"],
 )
 def test_a_signal_ends_the_whole_run_and_keeps_its_cells(tmp_path: Path, ending: signal.Signals, workers: str) -> None:

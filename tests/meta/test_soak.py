@@ -23,6 +23,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.report.schema import breaches
 from tests.meta.conftest import environment
+from tests.meta.tiers import TOOL
 from tools.soak import __main__ as command
 from tools.soak import batch, calling, soaking, table, workers
 from tools.soak.batch import Counts, Outcome, Place, drawn
@@ -374,6 +375,7 @@ def _text(folder: Path) -> State:
     return State.read(folder / "state.json")
 
 
+@pytest.mark.long(TOOL)
 def test_a_run_and_a_signal_and_a_run(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     given: Any = {"cwd": root, "env": environment(), "text": True, "stdout": subprocess.PIPE}

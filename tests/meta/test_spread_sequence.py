@@ -17,6 +17,7 @@ from torch.utils import cpp_extension
 
 from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.lltm_sequence import CSRC
+from tests.meta.tiers import ZOO, first_alone
 
 DRIVER = Path(__file__).parent / "native" / "spread_sequence.cpp"
 
@@ -112,7 +113,7 @@ def test_what_does_not_fit_the_device_is_not_spread(driver: Path, call: str) -> 
     assert _ran(driver, call) == ["forward: teams 0, slices 0", "backward: teams 0, slices 0"]
 
 
-@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("what", first_alone(FAULTS, ZOO))
 def test_a_fault_in_what_blocks_send_is_noticed(tmp_path: Path, what: str) -> None:
     name, text, instead, said = FAULTS[what]
     changed = tmp_path / "sources"

@@ -13,6 +13,7 @@ import torch
 from harness import discovery
 from spec.contract import DTYPES
 from tests.meta.conftest import ROOT
+from tests.meta.tiers import TOOL
 from tests.zoo import registry as zoo
 from tools.study import candidates, method, running, tables
 from tools.study.judges import JUDGES
@@ -65,6 +66,7 @@ def record() -> dict[str, Any]:
     return {**method.started(), "operators": {"mlp": method.study("mlp", 1, dtypes=(torch.float32,))}}
 
 
+@pytest.mark.long(TOOL)
 def test_a_study_of_one_seed_counts_every_call(record: dict[str, Any]) -> None:
     part = record["operators"]["mlp"]
     controls = part["counts"]["float32"]["controls"]
@@ -80,12 +82,14 @@ def test_a_study_of_one_seed_counts_every_call(record: dict[str, Any]) -> None:
     assert tables.tally(record, "graded", "allclose 1e-2", (tables.POOLED,), only="0.1 ")[0] == 0
 
 
+@pytest.mark.long(TOOL)
 def test_what_is_written_is_read_again(record: dict[str, Any]) -> None:
     text = method.written(record)
     assert json.loads(text) == record
     assert max(map(len, text.splitlines())) < 300
 
 
+@pytest.mark.long(TOOL)
 def test_tables_name_every_judge_and_operator(record: dict[str, Any]) -> None:
     drawn = tables.drawn(record)
     for name in ("judges", "false alarms, calls", "detections, pooled", "false alarms, operators", "graded, pooled"):

@@ -12,6 +12,7 @@ import torch
 from torch.utils import cpp_extension
 
 from backends.base import NATIVE, SHARED_CUDA
+from tests.meta.tiers import first_alone
 
 HERE = Path(__file__).parent / "native"
 BACKENDS = Path(__file__).parents[2] / "backends"
@@ -20,12 +21,12 @@ FOUND = 66
 
 #: The driver, the folder of the source that it includes, whether PyTorch is linked, and what a race is found in.
 DRIVERS = {
-    "rows_by_threads.cpp": (BACKENDS / "cpu_fused" / "csrc", True, "ward_rows"),
     "calls_by_threads.cpp": (BACKENDS / "cuda_raw_pointer" / "csrc", False, "lltm_backward_kernel"),
+    "rows_by_threads.cpp": (BACKENDS / "cpu_fused" / "csrc", True, "ward_rows"),
 }
 
 
-@pytest.fixture(scope="module", params=DRIVERS)
+@pytest.fixture(scope="module", params=first_alone(DRIVERS))
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A driver, and its program; with an argument, it plants a race."""
     driver: str = request.param

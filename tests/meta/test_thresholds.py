@@ -15,6 +15,7 @@ from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL
 from tests.meta.conftest import Run
+from tests.meta.tiers import first_of_each
 from tests.zoo.thresholds import judge, screening
 from tests.zoo.thresholds.draw import EACH, KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn, Witness
@@ -45,7 +46,13 @@ def _id(drawn: Drawn) -> str:
     return f"{_DRAWN.index(drawn)}-{drawn.kind}-{drawn.operator}-{drawn.variant}"
 
 
-@pytest.mark.parametrize("drawn", _DRAWN, ids=_id)
+_MARKED = [
+    pytest.param(drawn, id=_id(drawn), marks=marks)
+    for drawn, marks in first_of_each(_DRAWN, lambda drawn: [(drawn.kind, drawn.operator)])
+]
+
+
+@pytest.mark.parametrize("drawn", _MARKED)
 def test_fault_is_wrong_at_its_witness_and_its_twin_is_right(drawn: Drawn) -> None:
     with loaded(drawn.operator, drawn.source) as fault, loaded(drawn.operator, drawn.honest) as honest:
         assert not errors(drawn, honest), f"the honest twin is wrong: {drawn.words}"

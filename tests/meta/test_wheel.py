@@ -18,6 +18,7 @@ from harness.building import ahead, build
 from harness.building.cache import expected_root
 from harness.errors import Broken
 from tests.meta.conftest import ROOT, environment
+from tests.meta.tiers import START
 
 _ONE = "aten-cpp/lltm"
 
@@ -56,6 +57,7 @@ def _judged(site: Path, tmp_path: Path) -> tuple[subprocess.CompletedProcess[str
     return done, cache
 
 
+@pytest.mark.long(START)
 def test_a_backend_of_the_wheel_needs_no_compiler(site: Path, tmp_path: Path) -> None:
     done, cache = _judged(site, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -64,6 +66,7 @@ def test_a_backend_of_the_wheel_needs_no_compiler(site: Path, tmp_path: Path) ->
     assert [path.name for path in cache.iterdir()] == [expected_root().name], "nothing was built"
 
 
+@pytest.mark.long(START)
 def test_the_wheel_gives_a_command_that_runs_in_any_folder(site: Path, tmp_path: Path) -> None:
     program = """if True:
         import importlib.metadata as metadata
@@ -77,6 +80,7 @@ def test_the_wheel_gives_a_command_that_runs_in_any_folder(site: Path, tmp_path:
     assert "unknown command" in done.stderr
 
 
+@pytest.mark.long(START)
 def test_a_source_that_changed_is_not_judged_by_the_old_library(site: Path, tmp_path: Path) -> None:
     source = site / "backends" / "aten_cpp" / "csrc" / "lltm.cpp"
     before = source.read_text()

@@ -10,6 +10,7 @@ import torch
 
 from harness.pytest_plugin import workers
 from tests.meta.conftest import Run
+from tests.meta.tiers import START
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,7 @@ def test_auto_is_what_it_says_and_a_variable_says_otherwise(conformance: Run, tm
     assert "1 passed" in printed
 
 
+@pytest.mark.long(START)
 def test_what_is_large_comes_first_and_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
     """Without a GPU that can be seen, the cells are there, but not run."""
     chosen = ["--backend=python-autograd", "--operator=lltm", "--device=cuda", f"--report={tmp_path / 'report.json'}"]
@@ -66,6 +68,7 @@ def test_what_is_large_comes_first_and_goes_to_one_worker(conformance: Run, tmp_
     assert order[:6] == ["sizes"] * 4 + ["many_elements"] * 2, "one process holds nothing beside it"
 
 
+@pytest.mark.long(START)
 def test_values_of_every_dtype_are_judged_before_the_rest(conformance: Run, tmp_path: Path) -> None:
     """By two workers too, although the groups of the other properties are larger."""
     chosen = ["--backend=python-autograd", "--operator=mlp", "--device=cpu", f"--report={tmp_path / 'report.json'}"]

@@ -24,6 +24,7 @@ from harness.running.verify import verify
 from spec.contract import Draw, Operator
 from tests.meta.conftest import Run
 from tests.meta.deriving import candidates, references
+from tests.meta.tiers import each_once
 
 FILE = str(references.__file__)
 #: What decides most for least.
@@ -93,8 +94,7 @@ def test_shapes_are_read_from_annotations(tmp_path: Path) -> None:
     assert found.inputs[1].high == "rows"
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize(("name", "dtype"), each_once(RIGHT, (torch.float32, torch.bfloat16)), ids=str)
 def test_a_right_function_passes(derived: dict[str, Operator], name: str, dtype: torch.dtype) -> None:
     subject = Subject(derived[name], name, "cpu", dtype, getattr(candidates, name))
     for property in QUICK:

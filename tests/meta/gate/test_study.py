@@ -12,6 +12,7 @@ import pytest
 
 from harness.bench.record import read
 from harness.rendering.tables import insert
+from tests.meta.tiers import TOOL
 from tools.study import gate
 
 ROOT = Path(__file__).parents[3]
@@ -71,6 +72,7 @@ def test_the_table_has_a_column_for_each_slow_down_that_was_planted() -> None:
 RECORDS = sorted(ROOT.glob("results/*/gate-study.json"))
 
 
+@pytest.mark.long(TOOL)
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
 def test_the_page_shows_the_record(path: Path) -> None:
     document = (ROOT / gate.DOCUMENT).read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ def deviation_divided_by(
     return _affine(x / deviation - mean / deviation, weight, bias, input.dtype)
 
 
-@control
+@control(gives_up=OLD_STYLE)
 class Welford(Norm):
     """Mean and variance by Welford's update, 16 elements at a time, merged in pairs by Chan's formula."""
 

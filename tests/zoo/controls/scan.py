@@ -83,6 +83,7 @@ def in_chunks(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tensor
 @control
 def everything_in_float64(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tensor:
     """Computed in double precision and rounded once: more accuracy than required is not wrong."""
+    check_scan_arguments(gates, tokens, initial)  # before a complex tensor is converted
     a, x = _wide(gates.double(), tokens.double(), None if initial is None else initial.double())
     h, states = torch.zeros_like(x[:, :, :1]), []
     for a_t, x_t in zip(a.split(1, -1), x.split(1, -1), strict=True):
