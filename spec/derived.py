@@ -173,7 +173,8 @@ def _by_functions(
         return tuple(y for y in everything if y.is_floating_point()), everything
 
     try:
-        _, pull_back, outputs = torch.func.vjp(real_and_all, *inputs, has_aux=True)
+        made: Any = torch.func.vjp(real_and_all, *inputs, has_aux=True)
+        _, pull_back, outputs = made
     except RuntimeError as error:
         if "setup_context" not in str(error):
             raise

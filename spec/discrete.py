@@ -56,7 +56,13 @@ def decided(
 
 
 def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
-    """The envelopes of the outputs, in which no discrete element is decided of a row with inputs that are not finite."""
+    """The envelopes of outputs and gradients, in which less is decided of a row with inputs that are not finite.
+
+    No discrete element is; and where the gradient of an operator with such outputs is not finite, it may be 0: an
+    element that is not picked may have no part in it.
+    """
+    if all(arg.is_floating for arg in operator.outputs):
+        return list(found)
     bad, everything = torch.zeros((), dtype=torch.bool), False
     for arg, tensor in zip(operator.inputs, inputs, strict=True):
         if not tensor.is_floating_point():
@@ -67,15 +73,22 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
         else:
             odd = odd.movedim(arg.row_dim, 0)
             bad = bad | odd.reshape(len(odd), math.prod(odd.shape[1:])).any(1)
+    if not everything and not bool(bad.any()):
+        return list(found)
     narrowed = []
-    for arg, envelope in zip(operator.outputs, found, strict=True):
-        if envelope.discrete and (everything or bool(bad.any())):
-            usable = torch.zeros_like(envelope.usable)
-            if arg.row_dim is not None and not everything:
-                shape = [-1 if dim == arg.row_dim else 1 for dim in range(usable.dim())]
-                usable = envelope.usable & ~bad.reshape(shape)
-            envelope = _with(envelope, usable)
-        narrowed.append(envelope)
+    for place, envelope in enumerate(found):
+        arg = (*operator.outputs, *operator.inputs)[place]
+        is_gradient = place >= len(operator.outputs) and arg.differentiable
+        if not envelope.discrete and not is_gradient:
+            narrowed.append(envelope)
+            continue
+        where = torch.ones_like(envelope.usable)
+        if arg.row_dim is not None and not everything:
+            where &= bad.reshape([-1 if dim == arg.row_dim else 1 for dim in range(where.dim())])
+        if envelope.discrete:
+            narrowed.append(_with(envelope, envelope.usable & ~where))
+        else:
+            narrowed.append(replace(envelope, undecided=envelope.undecided | (where & ~envelope.usable)))
     return narrowed
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
 
 _aten = torch.ops.aten
 
@@ -43,10 +42,9 @@ class Picks:
         """What `func(*args, **kwargs)` returns, which picks elements of its first argument."""
         x = args[0]
         error = torch.rand(x.shape, generator=self._generator, dtype=torch.float64).mul_(2).sub_(1)
-        if x.is_floating_point():
-            moved = x + error * (x.abs() * (self._times * unit) + _LEAST)
-        else:
-            moved = x + error / 4  # equal integers
+        # Integers are moved by less than their distance, so that equal ones alone change places.
+        most = x.abs() * (self._times * unit) + _LEAST if x.is_floating_point() else 0.25
+        moved = x + error * most
         # An element that is not finite stays as it is; one that is beyond the range does not become so.
         moved = torch.where(moved.isfinite(), moved, x)
         results = func(moved, *args[1:], **kwargs)

@@ -1,4 +1,4 @@
-"""In which dtypes a reference returns its outputs: that of the call, float32 in every call, integers or truth values."""
+"""In which dtypes a reference returns its outputs: that of the call, float32, integers or truth values."""
 
 from __future__ import annotations
 

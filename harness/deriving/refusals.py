@@ -118,6 +118,11 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
         )
 
 
+def _real_results(operator: Operator) -> Callable[..., tuple[Tensor, ...]]:
+    """The reference without its integers and truth values, of which gradcheck takes differences."""
+    return lambda *inputs: tuple(y for y in operator.forward(*inputs) if y.is_floating_point())
+
+
 def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> None:
     pairs = zip(operator.inputs, inputs, strict=True)
     leaves = tuple(tensor.clone().requires_grad_(arg.differentiable) for arg, tensor in pairs)
@@ -137,7 +142,7 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
     if not operator.has_gradient:
         return
     try:
-        torch.autograd.gradcheck(operator.forward, leaves, fast_mode=True)
+        torch.autograd.gradcheck(_real_results(operator), leaves, fast_mode=True)
     except Exception as error:
         lines = [line.rstrip(" ,:") for line in str(error).splitlines() if line.strip()][:1]
         raise UsageError(

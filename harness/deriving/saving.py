@@ -94,9 +94,7 @@ def _allowances(derived: Derived) -> Iterator[str]:
 def _needs_torch(derived: Derived) -> bool:
     operator = derived.operator
     in_attributes = "torch." in _literal(dict(derived.reference.attributes))
-    return in_attributes or operator.dtypes != DTYPES or any(
-        arg.dtype for arg in (*operator.inputs, *operator.outputs)
-    )
+    return in_attributes or operator.dtypes != DTYPES or any(arg.dtype for arg in (*operator.inputs, *operator.outputs))
 
 
 def _literal(value: Any) -> str:

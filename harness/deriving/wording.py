@@ -10,7 +10,6 @@ from torch import Tensor
 _LONGEST = 60
 
 
-
 def name_of(dtype: torch.dtype) -> str:
     """`float32`."""
     return str(dtype).removeprefix("torch.")

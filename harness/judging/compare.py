@@ -255,7 +255,10 @@ def has_evidence(envelope: Envelope) -> bool:
     rotated = exact.roll(1, 0) if exact.dim() > 0 else exact
     if not torch.equal(rotated, exact):
         wrong_answers.append(rotated)
-    return all((not envelope.discrete and _is_far(answer, envelope)) or not compare(answer, envelope).holds for answer in wrong_answers)
+    return all(
+        (not envelope.discrete and _is_far(answer, envelope)) or not compare(answer, envelope).holds
+        for answer in wrong_answers
+    )
 
 
 def _near(exact: Tensor) -> Tensor:

@@ -54,9 +54,9 @@ def _discrete_instead(got: Tensor, arg: TensorArg, envelope: Envelope) -> Iterat
         if torch.equal(got[usable], ~exact[usable]):
             yield "it is True where it should be False, and False where it should be True"
         return
-    differences = (got[usable].double() - exact[usable].double()).unique()
-    if differences.numel() == 1:
-        difference = int(differences[0])
+    differences = set((got[usable].double() - exact[usable].double()).tolist())
+    if len(differences) == 1:
+        difference = int(differences.pop())
         yield f"every element is {abs(difference)} too {'large' if difference > 0 else 'small'}"
     rows = arg.row_dim or 0
     if exact.dim() >= 1 and exact.shape[rows] > 1:

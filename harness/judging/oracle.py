@@ -108,8 +108,7 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     )
     count = len(operator.outputs)
     outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
-    outputs = discrete.of_finite_rows(operator, complete.inputs, outputs)
-    found = (*outputs, *found[count:])
+    found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)
     named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}

@@ -216,7 +216,9 @@ def _envelope(name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> E
         for mask in _MASKS
     )
     blocks = tuple(Block(**block) for block in about["blocks"])
-    return Envelope(getattr(torch, about["dtype"]), exact, usable, sigma, **about["statistics"], undecided=undecided, blocks=blocks)
+    return Envelope(
+        getattr(torch, about["dtype"]), exact, usable, sigma, **about["statistics"], undecided=undecided, blocks=blocks
+    )
 
 
 def _copy(tensor: Tensor) -> Tensor:

@@ -48,8 +48,8 @@ def check(subject: Subject) -> dict[str, Any]:
                 f"torch.func.{name} raised {one_line(error)}, but should work "
                 f"(an autograd.Function needs setup_context and a vmap rule) [{scenario.describe(subject.operator)}]"
             ) from error
-        for got, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
-            got = got.detach().cpu()
+        for result, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
+            got = result.detach().cpu()
             if not y.is_floating_point():
                 if not torch.equal(got, y):
                     raise Failure(

@@ -27,7 +27,6 @@ from harness.running import sandbox
 from harness.running.remote_function import RemoteFunction
 from harness.running.runner_process import Header, RunnerProcess, Tensors
 
-
 #: The variable that tells what a process here has started, whoever its parent is by now.
 _VARIABLE = "STARTED_BY_TOGETHER"
 #: Seconds in which a process ends after it was killed.
