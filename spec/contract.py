@@ -94,6 +94,10 @@ class TensorArg:
 
     `offsets`: the elements are where the parts of a packed tensor begin, and where the last part ends. They do not
     fall, the first is `low` and the last is `high`; a part may be empty. No layout changes their values.
+
+    An output of integers or truth values, such as an index or a mask, is *discrete*: it is compared exactly, where
+    rounding does not decide what it is, and it has no cotangent. `wide`: an output of real numbers that is float32 in
+    calls of a half type, such as a scale or a statistic, and of the call's dtype in all others.
     """
 
     name: str
@@ -108,6 +112,7 @@ class TensorArg:
     high: str = "2"
     uniform: bool = False
     offsets: bool = False
+    wide: bool = False
     #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
     _dimensions: tuple[Formula, ...] = field(init=False, repr=False, compare=False)
 
@@ -122,15 +127,21 @@ class TensorArg:
                 f"{self.name} was of dtype {self.dtype} and shape {self.rule()}, but offsets should be integers of one "
                 "dimension"
             )
+        if self.wide and self.dtype is not None:
+            raise ValueError(f"{self.name} was wide and of dtype {self.dtype}, but should be one of the two")
 
     @property
     def is_floating(self) -> bool:
         """Whether its elements are real numbers, not integers or truth values."""
         return self.dtype is None or self.dtype.is_floating_point
 
+    def dtype_in(self, dtype: torch.dtype) -> torch.dtype:
+        """The dtype that the tensor has in a call of `dtype`."""
+        return torch.promote_types(dtype, torch.float32) if self.wide else self.dtype or dtype
+
     def cast(self, values: Tensor, dtype: torch.dtype) -> Tensor:
         """The values in the dtype that the tensor has in a call of `dtype`."""
-        return values.to(self.dtype or dtype)
+        return values.to(self.dtype_in(dtype))
 
     @property
     def row_dim(self) -> int | None:
@@ -285,7 +296,8 @@ class Operator:
 
     `forward(*inputs)` is the reference, in plain torch, for any floating dtype; it is evaluated in float64.
     `vjp(inputs, cotangents)` is the gradient in closed form, one tensor for each input; for one that is not
-    differentiable, any tensor, such as an empty one.
+    differentiable, any tensor, such as an empty one. There is a cotangent for each output of real numbers. If all
+    outputs are discrete, there is no gradient: no input is differentiable, and `vjp` is not called.
     `both(inputs, cotangents)` returns what `forward` and `vjp` return, for a contract that computes both at once.
     `saved` names the tensors that autograd keeps of the reference for backward, besides inputs and outputs. It is
     the measure of what an implementation may keep. If it is empty, the contract says nothing about it.
@@ -351,6 +363,22 @@ class Operator:
         names = [form.form for form in self.every_form()]
         if len(set(names)) < len(names) or any(form.name != self.name or form.forms for form in self.forms):
             raise ValueError(f"the forms of {self.name} were {names}, but should have its name and differ in `form`")
+        differentiable = [arg.name for arg in self.inputs if arg.differentiable]
+        if self.outputs and not self.real_outputs and differentiable:
+            raise ValueError(
+                f"{', '.join(differentiable)} of {self.name} should not be differentiable, since no output is of real "
+                "numbers: pass differentiable=False"
+            )
+
+    @property
+    def real_outputs(self) -> tuple[TensorArg, ...]:
+        """The outputs of real numbers, which have cotangents; the others are discrete."""
+        return tuple(arg for arg in self.outputs if arg.is_floating)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether any input is differentiable."""
+        return any(arg.differentiable for arg in self.inputs)
 
     @property
     def title(self) -> str:

@@ -82,7 +82,10 @@ class Reference:
         return (results,) if isinstance(results, Tensor) else tuple(results)
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The gradients of the real inputs by autograd; empty tensors for the others."""
+        """The gradients of the real inputs by autograd; empty tensors for the others.
+
+        There is a cotangent for each real output.
+        """
         return self._by_place(_by_autograd, inputs, cotangents)[1]
 
     def both(
@@ -101,8 +104,8 @@ class Reference:
             return self.forward(*(given.get(place, tensor) for place, tensor in enumerate(inputs)))
 
         outputs, found = differentiate(of_some, [inputs[place] for place in places], cotangents)
-        gradients = dict(zip(places, found, strict=True))
-        nothing = cotangents[0].new_empty(0)
+        gradients = dict(zip(places, found, strict=bool(cotangents)))
+        nothing = inputs[0].new_empty(0, dtype=torch.float64)
         return outputs, tuple(gradients.get(place, nothing) for place in range(len(inputs)))
 
     def unspecified(
@@ -226,8 +229,16 @@ def _by_functions(
     function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The outputs and the gradients by torch.func, which vmap maps. Its first use takes a second."""
+    if not cotangents:
+        return function(*inputs), ()
+
+    def real_and_all(*given: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        everything = function(*given)
+        return tuple(y for y in everything if y.is_floating_point()), everything
+
     try:
-        outputs, pull_back = torch.func.vjp(function, *inputs)[:2]
+        made: Any = torch.func.vjp(real_and_all, *inputs, has_aux=True)
+        _, pull_back, outputs = made
     except RuntimeError as error:
         if "setup_context" not in str(error):
             raise
@@ -240,10 +251,13 @@ def _by_autograd(
     function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     """The same without torch.func: it does not take an autograd.Function whose forward takes ctx."""
+    if not cotangents:
+        return function(*inputs), ()
     with torch.enable_grad():
         leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
         outputs = function(*leaves)
-        pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if y.requires_grad]
+        real = (y for y in outputs if y.is_floating_point())
+        pairs = [(y, g) for y, g in zip(real, cotangents, strict=True) if y.requires_grad]
         with any_order():
             found = backward.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs])
     gradients = tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))

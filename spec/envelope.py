@@ -62,6 +62,9 @@ class Envelope:
     any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are taken over `usable`: the elements
     where `exact` is representable in `dtype` and every run was finite. `undecided` are others where rounding alone
     decides between a finite number and one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
+
+    Of a tensor of integers or truth values, `exact` is in its own dtype, `usable` are the elements that no rounding
+    changes (see `spec.discrete`), `undecided` the others, and all else is 0.
     """
 
     dtype: torch.dtype
@@ -73,6 +76,11 @@ class Envelope:
     gain: float
     undecided: Tensor
     blocks: tuple[Block, ...] = ()
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the tensor has integers or truth values, which are compared exactly."""
+        return not self.dtype.is_floating_point
 
 
 def gain(error: Tensor, exact: Tensor) -> float:
@@ -90,6 +98,7 @@ def envelopes(
     exact: tuple[Tensor, ...] | None = None,
     honest: Sequence[tuple[Tensor, ...]] = (),
     inputs: Sequence[Tensor] = (),
+    dtypes: Sequence[torch.dtype] = (),
 ) -> tuple[Envelope, ...]:
     """An envelope for each tensor that `evaluate` returns, around `exact` or, without it, around the float64 result.
 
@@ -97,15 +106,31 @@ def envelopes(
     many runs are made at once, which is faster; a closure without `inputs` is run one by one. `eager` is the result of
     torch in `dtype` itself; it counts as one more run. `blocks` are the named parts of each tensor.
 
-    `honest` are further results that an implementation may return; they count as runs too.
+    `honest` are further results that an implementation may return; they count as runs too. `dtypes` are those of the
+    tensors, where they are not `dtype`. A tensor that is not of real numbers has an envelope of what all runs agree on.
     """
     if exact is None:
         exact = tuple(tensor.detach() for tensor in evaluate(*inputs))
     runs = rounded_runs(evaluate, inputs, dtype, seed)
     runs += [list(results) for results in honest]
-    runs.append([tensor.detach().cpu().double() for tensor in eager])
+    runs.append([t.detach().cpu().double() if t.is_floating_point() else t.detach().cpu() for t in eager])
     parts = blocks or [()] * len(exact)
-    return tuple(_envelope(dtype, y, [run[k] for run in runs], parts[k]) for k, y in enumerate(exact))
+    own = dtypes or [dtype] * len(exact)
+    return tuple(
+        _envelope(own[k], y, [run[k] for run in runs], parts[k])
+        if y.is_floating_point()
+        else discrete_envelope(y, [run[k] for run in runs])
+        for k, y in enumerate(exact)
+    )
+
+
+def discrete_envelope(exact: Tensor, runs: Sequence[Tensor]) -> Envelope:
+    """The envelope of a tensor of integers or truth values: decided is what all runs agree on."""
+    usable = torch.ones(exact.shape, dtype=torch.bool)
+    for run in runs:
+        usable &= run == exact
+    none = torch.zeros(int(usable.sum()), dtype=torch.float64)
+    return Envelope(exact.dtype, exact, usable, none, 0.0, 0.0, 0.0, ~usable)
 
 
 def compared(exact: Tensor, dtype: torch.dtype, runs: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -128,7 +128,7 @@ CREATIONS = frozenset(
         _aten.zeros_like.default,
     }
 )
-#: Operators whose results are arguments, which one depends on the values or on other arguments.
+#: Operators whose results are arguments, which one depends on the values or on other arguments; or whole numbers.
 CHOICES = frozenset(
     {
         _aten.abs.default,
@@ -138,6 +138,7 @@ CHOICES = frozenset(
         _aten.amin.default,
         _aten.aminmax.default,
         _aten.as_strided.default,
+        _aten.ceil.default,
         _aten.clamp.default,
         _aten.clamp_max.default,
         _aten.clamp_min.default,
@@ -147,6 +148,7 @@ CHOICES = frozenset(
         _aten.cummin.default,
         _aten.fill.Scalar,
         _aten.fill.Tensor,
+        _aten.floor.default,
         _aten.hardshrink_backward.default,
         _aten.index_fill.int_Scalar,
         _aten.index_fill.int_Tensor,
@@ -164,12 +166,15 @@ CHOICES = frozenset(
         _aten.min.dim,
         _aten.minimum.default,
         _aten.relu.default,
+        _aten.round.default,
         _aten.scatter.src,
         _aten.scatter.value,
         _aten.sign.default,
         _aten.softshrink_backward.default,
         _aten.sort.default,
+        _aten.sort.stable,
         _aten.topk.default,
+        _aten.trunc.default,
         _aten.where.ScalarOther,
         _aten.where.ScalarSelf,
     }

@@ -219,5 +219,10 @@ def precisely(evaluate: Callable[[], tuple[Tensor, ...]]) -> Values | None:
         return None
     plain = evaluate()
     both = list(zip(results, plain, strict=True))
-    exact = tuple(torch.where((x - y).abs() <= NEAR * y.abs(), x, y) for x, y in both)
-    return Values(exact, tuple(torch.where(x.isfinite(), x, y) for x, y in both))
+    exact = tuple(_limited(x, y) if y.is_floating_point() else y for x, y in both)
+    return Values(exact, tuple(torch.where(x.isfinite(), x, y) if y.is_floating_point() else y for x, y in both))
+
+
+def _limited(x: Tensor, y: Tensor) -> Tensor:
+    """The precise values x where they are near those of float64, and else these."""
+    return torch.where((x - y).abs() <= NEAR * y.abs(), x, y)

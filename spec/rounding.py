@@ -67,6 +67,7 @@ from spec.modes import EagerMode
 from spec.noise import Noise
 from spec.operations import MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
 from spec.parts import parts_of
+from spec.picks import PICKS, Picks
 from spec.repeats import repeats
 
 #: Unit roundoff: half the distance from 1 to the next number.
@@ -258,13 +259,24 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     `amplitudes` is shared by several evaluations of the same function. With `runs` > 1, the runs have the seeds `seed`,
     `seed + 1`, ..., and the first dimension of every result holds their parts one after another, each `length` long.
 
+    Every error is `times` as large as rounding makes it. If that is more than once, operations that pick elements by
+    their values err too: see `spec.picks`.
+
     Raises UnlikeOneRun if a result of several runs has another shape, or if `amplitudes` does not know its operation.
     """
 
     def __init__(
-        self, dtype: torch.dtype, seed: int, amplitudes: Amplitudes | None = None, runs: int = 1, length: int = 1
+        self,
+        dtype: torch.dtype,
+        seed: int,
+        amplitudes: Amplitudes | None = None,
+        runs: int = 1,
+        length: int = 1,
+        times: float = 1.0,
     ) -> None:
         super().__init__()
+        self._times = times
+        self._picks = Picks(times, seed) if times > 1 else None
         self._amplitudes, self._runs, self._length = amplitudes, runs, length
         #: Operations that were rounded so far.
         self.number = 0
@@ -313,6 +325,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             return self._composed(made_of, args, kwargs or {})
         if _region.any_order and self._narrowed:
             args = tree_map_only(Tensor, self._saved, args)
+        if self._picks is not None and func in PICKS:
+            return self._picks.of(func, args, kwargs or {}, self._accumulator)
         result = func(*args, **(kwargs or {}))
         if _region.awaited:
             _region.beside = result
@@ -400,9 +414,10 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         # A result that shares memory with an argument is copied, so that the argument does not change.
         own = result.clone() if _returns_a_part(func) else result
         before = own.clone() if amplitude.infinite else None
-        self._noise.add(
-            own, amplitude.most, self._accumulator, number, amplitude.exact, _region.beside, bool(_region.extreme)
-        )
+        most, common = amplitude.most, self._accumulator
+        if self._times > 1:
+            most, common = most * self._times, common * self._times
+        self._noise.add(own, most, common, number, amplitude.exact, _region.beside, bool(_region.extreme))
         if before is not None:  # what is infinite stays infinite: a mask of -inf has no error
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)

@@ -26,26 +26,37 @@ _AT_ONCE = 2**20
 Evaluate = Callable[..., tuple[Tensor, ...]]
 
 
-def rounded_runs(evaluate: Evaluate, inputs: Sequence[Tensor], dtype: torch.dtype, seed: int) -> list[list[Tensor]]:
-    """The tensors that `evaluate(*inputs)` returns, for each of RUNS runs. Raises what it raises."""
+def rounded_runs(
+    evaluate: Evaluate,
+    inputs: Sequence[Tensor],
+    dtype: torch.dtype,
+    seed: int,
+    count: int = RUNS,
+    times: float = 1.0,
+) -> list[list[Tensor]]:
+    """The tensors that `evaluate(*inputs)` returns, for each of `count` runs. Raises what it raises.
+
+    Every error is `times` as large as rounding makes it.
+    """
     amplitudes = Amplitudes()
-    first = Rounding(dtype, seed, amplitudes)
+    first = Rounding(dtype, seed, amplitudes, times=times)
     runs = [_one(evaluate, inputs, first, seed)]
-    at_once = min(RUNS, _AT_ONCE // max(amplitudes.largest, 1)) if inputs else 1
-    while len(runs) < RUNS:
-        count = min(at_once, RUNS - len(runs))
-        if count > 1:
-            mode = Rounding(dtype, seed + len(runs), amplitudes, runs=count)
+    most = min(count, _AT_ONCE // max(amplitudes.largest, 1)) if inputs else 1
+    while len(runs) < count:
+        together = min(most, count - len(runs))
+        if together > 1:
+            mode = Rounding(dtype, seed + len(runs), amplitudes, runs=together, times=times)
             try:
-                found = _many(evaluate, inputs, mode, seed + len(runs), count)
+                found = _many(evaluate, inputs, mode, seed + len(runs), together)
                 if mode.number != first.number:
                     raise UnlikeOneRun
             except Exception:  # from vmap or a reference: an error of the reference itself is raised again, run by run
-                at_once = 1
+                most = 1
             else:
                 runs += found
         else:
-            runs.append(_one(evaluate, inputs, Rounding(dtype, seed + len(runs), amplitudes), seed + len(runs)))
+            mode = Rounding(dtype, seed + len(runs), amplitudes, times=times)
+            runs.append(_one(evaluate, inputs, mode, seed + len(runs)))
     return runs
 
 

@@ -51,7 +51,7 @@ def check_results(subject: Subject, case: Case, call: Call, results: Sequence[Te
     found = []
     for (name, arg, _), result in zip(named, results, strict=True):
         was = None if result is None else (tuple(result.shape), result.dtype)
-        should = (arg.shape_for(case.sizes), subject.dtype)
+        should = (arg.shape_for(case.sizes), arg.dtype_in(subject.dtype))
         if result is None or was != should:
             raise Failure(f"shape and dtype of {name} were {was}, but should be {should} {where}")
         found.append(result)
@@ -94,13 +94,21 @@ def _against_eager(
     # A sum of K terms in another order differs by about sqrt(K) roundings; in float64 the reference's own error is 0.
     terms = max(size for tensor in exact for size in tensor.shape) ** 0.5
     for (name, _, _), was, should, reference in zip(_named(operator)[part], got, exact[part], eager[part], strict=True):
-        error = _rms(was.detach().double() - should)
-        allowed = _FACTOR * _rms(reference.double() - should) + 2 * unit * terms * _rms(should)
+        if should.is_floating_point():
+            error, usual, size = _rms(was.detach().double() - should), _rms(reference.double() - should), _rms(should)
+        else:  # an integer is right or another one: the share of those that differ
+            error, usual, size = _share(was != should), _share(reference != should), 1.0
+        allowed = _FACTOR * usual + 2 * unit * terms * size
         if not error <= allowed:
             raise Failure(
-                f"{name} had an rms error of {error:.3g}, but should have at most {allowed:.3g} "
+                f"{name} had {'an rms error' if should.is_floating_point() else 'a share of wrong elements'} of "
+                f"{error:.3g}, but should have at most {allowed:.3g} "
                 f"[{scenario.describe(operator)}]"
             )
+
+
+def _share(mask: Tensor) -> float:
+    return float(mask.double().mean()) if mask.numel() else 0.0
 
 
 def _rms(tensor: Tensor) -> float:

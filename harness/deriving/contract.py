@@ -21,6 +21,7 @@ from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
 from harness.deriving.multiples import in_units, with_fixed_windows
+from harness.deriving.outputs import with_dtypes
 from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
@@ -77,6 +78,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
     stated = parameters.outputs if not in_multiples and not windows else None
     outputs = outputs_of(text, symbols, small, made.call, stated)
+    inputs, outputs = with_dtypes(text, reference, inputs, outputs, small, parameters.dtypes)
     rows = row_symbol(inputs, outputs, small, reference.forward)
     names = renaming(symbols, rows)
     inputs, outputs = (tuple(renamed(arg, names) for arg in args) for args in (inputs, outputs))
@@ -87,7 +89,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     found = cases([names.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
     bare = reference.operator(name, inputs, outputs, found)
     refuse(text, bare, small)
-    dtypes, without_dtypes = dtypes_of(text, reference, inputs, small, parameters.dtypes)
+    dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
     suitable, without_families = families(bare, small)
     operator = reference.operator(name, inputs, outputs, found, suitable, dtypes)
     return Derived(
@@ -114,6 +116,9 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     free = [arg.name for arg in operator.inputs if arg.any_rank]
     if free:
         yield f"{', '.join(free)} may have more leading dimensions"
+    discrete = [arg.name for arg in operator.outputs if not arg.is_floating]
+    if discrete:
+        yield f"{', '.join(discrete)} must be exactly right wherever rounding does not decide what it is"
     for arg in operator.inputs:
         if arg.uniform:
             yield f"{arg.name} has values from {arg.low} to {arg.high}, as in the example; outside is no result"

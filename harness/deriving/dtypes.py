@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
-from harness.deriving.wording import first_line
+from harness.deriving.wording import first_line, name_of
 from harness.errors import UsageError
 from spec.contract import Draw, Sizes, TensorArg
 from spec.derived import Reference
@@ -20,15 +21,16 @@ def dtypes_of(
     where: str,
     reference: Reference,
     inputs: tuple[TensorArg, ...],
+    outputs: tuple[TensorArg, ...],
     small: Sizes,
     allowed: Sequence[torch.dtype],
 ) -> tuple[tuple[torch.dtype, ...], tuple[str, ...]]:
     """The dtypes, and why each other one is left out. Raises UsageError if none is left."""
     kept, left_out = [], []
     for dtype in allowed:
-        why = _why_not(reference, inputs, small, dtype)
+        why = _why_not(reference, inputs, outputs, small, dtype)
         if why:
-            left_out.append(f"{_name(dtype)}: {why}")
+            left_out.append(f"{name_of(dtype)}: {why}")
         else:
             kept.append(dtype)
     if not kept:
@@ -38,11 +40,13 @@ def dtypes_of(
     return tuple(kept), tuple(left_out)
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _why_not(reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes, dtype: torch.dtype) -> str:
+def _why_not(
+    reference: Reference,
+    inputs: tuple[TensorArg, ...],
+    outputs: tuple[TensorArg, ...],
+    small: Sizes,
+    dtype: torch.dtype,
+) -> str:
     draw = Draw(0)
     given = [arg.cast(arg.ordinary(small, draw), dtype) for arg in inputs]
     if dtype == torch.float64 and any(arg.dtype == torch.float32 for arg in inputs):
@@ -54,11 +58,17 @@ def _why_not(reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes, 
     except Exception as error:
         return f"the reference raises {first_line(error)}"
     results = (results,) if isinstance(results, torch.Tensor) else tuple(results)
-    for result in results:
-        if result.dtype != dtype:
-            return f"the reference returns {_name(result.dtype)}; cast back with .to(x.dtype) to judge it"
+    for arg, result in zip(outputs, results, strict=True):
+        if result.dtype != arg.dtype_in(dtype):
+            return f"the reference returns {name_of(result.dtype)}; cast back with .to(x.dtype) to judge it"
     if dtype == torch.float64:
         for plain, exact in zip(results, reference.forward(*given), strict=True):
-            if not float((plain - exact).norm()) <= _SAME * float(exact.norm()):
+            real = exact.is_floating_point()
+            if not (torch.equal(plain, exact) or (real and _distance(plain, exact) <= _SAME)):
                 return "the reference computes in float32"
     return ""
+
+
+def _distance(plain: Tensor, exact: Tensor) -> float:
+    """How far two tensors are from each other, relative to the norm of the second."""
+    return float((plain - exact).norm() / exact.norm())

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.deriving.wording import first_line, named
+from harness.deriving.wording import first_line, name_of, named
 from harness.errors import UsageError
 from spec.contract import Draw, Operator, Sizes
 from spec.derived import Reference
@@ -37,8 +37,8 @@ def refuse_call(where: str, reference: Reference, inputs: Sequence[Tensor]) -> N
         raise UsageError(f"{where} returned {named(raw)}, but should return a tensor or a tuple of tensors: wrap it")
     for place, result in enumerate(first):
         name = "output" if len(first) == 1 else f"output_{place}"
-        if result.dtype != torch.float64:
-            raise UsageError(f"{where} returned {name} in {_name(result.dtype)}, but should return {_should(result)}")
+        if result.is_complex() or (result.is_floating_point() and result.dtype != torch.float64):
+            raise UsageError(f"{where} returned {name} in {name_of(result.dtype)}, but should return {_should(result)}")
     for _ in range(_REPEATED):
         again = reference.forward(*(tensor.clone() for tensor in inputs))
         if len(again) != len(first) or not all(map(_equal, again, first)):
@@ -57,15 +57,11 @@ def _is_result(raw: Any) -> bool:
 def _should(result: Tensor) -> str:
     if result.is_floating_point():
         return "the dtype that it is given: cast back with .to(x.dtype)"
-    return "real numbers: leave out indices and truth values, by a function that returns the others"
+    return "real numbers, integers or truth values: return torch.view_as_real of it"
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
 
 
 def refuse(where: str, operator: Operator, sizes: Sizes) -> None:
@@ -104,7 +100,8 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
     with torch.no_grad(), _Seen() as seen:
         outputs = operator.forward(*inputs)
         try:
-            operator.evaluated(inputs, tuple(torch.ones_like(output) for output in outputs))
+            if operator.has_gradient:
+                operator.evaluated(inputs, tuple(torch.ones_like(y) for y in outputs if y.is_floating_point()))
         except Exception as error:
             raise UsageError(
                 f"{where} is not differentiable: its gradient raised {first_line(error)}. The reference should be made "
@@ -112,7 +109,7 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
             ) from error
     if seen.narrow:
         raise UsageError(
-            f"{where} computes in {', '.join(map(_name, seen.narrow))} whatever the dtype of its arguments is, but "
+            f"{where} computes in {', '.join(map(name_of, seen.narrow))} whatever the dtype of its arguments is, but "
             "should compute in that dtype, .to(x.dtype), or in float32, .float()"
         )
     if seen.unknown:
@@ -122,12 +119,17 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
         )
 
 
+def _real_results(operator: Operator) -> Callable[..., tuple[Tensor, ...]]:
+    """The reference without its integers and truth values, of which gradcheck takes differences."""
+    return lambda *inputs: tuple(y for y in operator.forward(*inputs) if y.is_floating_point())
+
+
 def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> None:
     pairs = zip(operator.inputs, inputs, strict=True)
     leaves = tuple(tensor.clone().requires_grad_(arg.differentiable) for arg, tensor in pairs)
     outputs = operator.forward(*leaves)
     for arg, output in zip(operator.outputs, outputs, strict=True):
-        if not output.requires_grad:
+        if arg.is_floating and not output.requires_grad:
             raise UsageError(
                 f"{where}: {arg.name} does not depend on its arguments through differentiable operations, so there is "
                 "no gradient: remove detach, no_grad, rounding or .item() from the reference"
@@ -138,8 +140,10 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
                 "reference there (a row that is masked throughout?), or pass an --example whose values lie where it is "
                 "finite"
             )
+    if not operator.has_gradient:
+        return
     try:
-        torch.autograd.gradcheck(operator.forward, leaves, fast_mode=True)
+        torch.autograd.gradcheck(_real_results(operator), leaves, fast_mode=True)
     except Exception as error:
         lines = [line.rstrip(" ,:") for line in str(error).splitlines() if line.strip()][:1]
         raise UsageError(

@@ -56,7 +56,7 @@ def source(derived: Derived, folder: Path) -> str:
         *(f"        {_written(arg)}," for arg in operator.inputs),
         "    ),",
         "    outputs=(",
-        *(f"        {_written(arg)}," for arg in operator.outputs),
+        *(f"        {_written(arg, is_output=True)}," for arg in operator.outputs),
         "    ),",
         "    cases=(",
         *(
@@ -82,6 +82,9 @@ def _allowances(derived: Derived) -> Iterator[str]:
         named = [*found.outputs.items(), *((f"gradient of {name}", it) for name, it in found.gradients.items())]
         parts = []
         for name, envelope in named:
+            if envelope.discrete:
+                parts.append(f"{name} exactly, of {int(envelope.usable.sum())} of {envelope.exact.numel()} elements")
+                continue
             allowed = {each.name: each.allowed for each in compare(envelope.exact, envelope).statistics}
             size = float(envelope.exact.square().mean().sqrt()) if envelope.exact.numel() else 0.0
             parts.append(f"{name} {allowed.get('rms', 0.0):.2g} of {size:.2g}")
@@ -91,7 +94,7 @@ def _allowances(derived: Derived) -> Iterator[str]:
 def _needs_torch(derived: Derived) -> bool:
     operator = derived.operator
     in_attributes = "torch." in _literal(dict(derived.reference.attributes))
-    return in_attributes or operator.dtypes != DTYPES or any(arg.dtype for arg in operator.inputs)
+    return in_attributes or operator.dtypes != DTYPES or any(arg.dtype for arg in (*operator.inputs, *operator.outputs))
 
 
 def _literal(value: Any) -> str:
@@ -108,7 +111,7 @@ def _literal(value: Any) -> str:
     return str(value) if isinstance(value, torch.dtype) else repr(value)
 
 
-def _written(arg: TensorArg) -> str:
+def _written(arg: TensorArg, is_output: bool = False) -> str:
     parts = [repr(arg.name), repr(arg.shape)]
     if arg.scale != "1":
         parts.append(f"scale={arg.scale!r}")
@@ -118,8 +121,10 @@ def _written(arg: TensorArg) -> str:
         parts.append("differentiable=False")
     if arg.dtype is not None:
         parts.append(f"dtype={arg.dtype}")
+    if arg.wide:
+        parts.append("wide=True")
     if arg.uniform:
         parts.append("uniform=True")
-    if arg.uniform or not arg.is_floating:
+    if (arg.uniform or not arg.is_floating) and not is_output:
         parts += [f"low={arg.low!r}", f"high={arg.high!r}"]
     return f"TensorArg({', '.join(parts)})"

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 _LONGEST = 60
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """`float32`."""
+    return str(dtype).removeprefix("torch.")
 
 
 def named(value: Any) -> str:

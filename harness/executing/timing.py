@@ -208,7 +208,12 @@ def _copied(tensor: Tensor, to: str = "") -> Tensor:
 
 
 def _gradients(outputs: list[Tensor], leaves: list[Tensor], cotangents: list[Tensor], keep_graph: bool) -> Any:
-    """What `torch.autograd.grad`, which a candidate can replace, would return."""
+    """What `torch.autograd.grad`, which a candidate can replace, would return.
+
+    Integers and truth values, which have no cotangent, are left out.
+    """
+    if len(outputs) > len(cotangents):
+        outputs = [y for y in outputs if y.dtype.is_floating_point]
     create_graph, allow_unused, accumulate = False, False, False
     given = tuple(outputs), tuple(cotangents), keep_graph, create_graph, tuple(leaves), allow_unused
     return _RUN_BACKWARD(*given, accumulate_grad=accumulate)

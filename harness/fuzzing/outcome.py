@@ -92,7 +92,7 @@ def _hold_right(subject: Subject, values: Sequence[Any], results: Any, where: st
     _hold_shapes(operator, outputs, sizes, inputs[0].dtype, where)
     if any(tensor.numel() == 0 for tensor in (*inputs, *outputs)):
         return UNJUDGED
-    given = Call(inputs, tuple(torch.ones_like(tensor) for tensor in outputs))
+    given = Call(inputs, tuple(torch.ones_like(y) if y.is_floating_point() else None for y in outputs))
     measure = expected_of(operator, given, inputs[0].dtype)
     for arg, output in zip(operator.outputs, outputs, strict=True):
         found = compare(output.detach(), measure.outputs[arg.name], SAME)
@@ -138,7 +138,7 @@ def _hold_shapes(operator: Operator, outputs: Sequence[Any], sizes: Sizes, dtype
     if len(outputs) != len(operator.outputs) or not all(isinstance(output, Tensor) for output in outputs):
         raise Failure(f"a hostile call returned {_shapes(outputs)}, but should return {operator.signature} {where}")
     for arg, output in zip(operator.outputs, outputs, strict=True):
-        was, should = (tuple(output.shape), output.dtype), (arg.shape_for(sizes), dtype)
+        was, should = (tuple(output.shape), output.dtype), (arg.shape_for(sizes), arg.dtype_in(dtype))
         if was != should:
             raise Failure(f"{arg.name} of a hostile call was {was}, but should be {should} {where}")
 

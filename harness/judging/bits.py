@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import Failure
+from harness.judging.compare import shown
 from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
 
@@ -32,8 +33,8 @@ def hold_bits(got: Mapping[str, Tensor], should: Mapping[str, Tensor], when: str
         differs = bits(tensor) != bits(should[name])
         if bool(differs.any()):
             place = tuple(differs.nonzero()[0].tolist())
-            was, value = tensor[place].item(), should[name][place].item()
+            was, value = (shown(each[place].item()) for each in (tensor, should[name]))
             raise Failure(
-                f"{name} was {was:.9g} at {place} {when}, but should be {value:.9g} {like}, bit for bit: "
+                f"{name} was {was} at {place} {when}, but should be {value} {like}, bit for bit: "
                 f"{int(differs.sum())} of {differs.numel()} elements differ {where}"
             )

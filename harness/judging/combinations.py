@@ -150,8 +150,8 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
         axes[f"layout of {arg.name}"] = tuple(
             layout for layout in layouts_of(arg) if layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1)
         )
-    for arg in operator.outputs:
-        kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.outputs) > 1)
+    for arg in operator.real_outputs:
+        kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.real_outputs) > 1)
         axes[f"cotangent of {arg.name}"] = tuple(kinds)
     axes["values"] = ("normal", *(family.name for family in operator.families))
     for arg in operator.inputs:
@@ -182,7 +182,7 @@ def _possible(operator: Operator, chosen: Mapping[str, Any], least: Mapping[str,
     """Whether a call with these choices, and any others, can be made and is worth it; `least` sizes for the others."""
     sizes = {axis.removeprefix("size of "): size for axis, size in chosen.items() if axis.startswith("size of ")}
     kinds = [kind for axis, kind in chosen.items() if axis.startswith("cotangent of ")]
-    nothing = len(kinds) == len(operator.outputs) and all(kind == "missing" for kind in kinds)
+    nothing = len(kinds) == len(operator.real_outputs) > 0 and all(kind == "missing" for kind in kinds)
     return _volume(operator, sizes, least) <= VOLUME and not nothing
 
 
@@ -190,7 +190,7 @@ def _combination(operator: Operator, row: Mapping[str, Any], number: int) -> Com
     differentiable = [arg.name for arg in operator.inputs if arg.differentiable]
     wanted = tuple(name for name in differentiable if row[f"gradient of {name}"])
     layouts = ((arg.name, row[f"layout of {arg.name}"]) for arg in operator.inputs)
-    kinds = ((arg.name, row[f"cotangent of {arg.name}"]) for arg in operator.outputs)
+    kinds = ((arg.name, row[f"cotangent of {arg.name}"]) for arg in operator.real_outputs)
     scenario = Scenario(
         sizes=tuple((symbol, row[f"size of {symbol}"]) for symbol in operator.symbols()),
         name=f"pairs-{number}",

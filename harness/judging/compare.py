@@ -16,6 +16,8 @@ Where rounding alone may change the scale by its whole, as where y cancels to 0,
 Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite. If an
 output is not used, a gradient may have any value there: an implementation may or may not compute 0 * NaN. Where y is
 finite, the candidate's value must be finite. Nothing is asked where rounding alone decides which of the two it is.
+
+A tensor of integers or truth values has no allowance: each element that rounding does not decide must be the same.
 """
 
 from __future__ import annotations
@@ -134,6 +136,8 @@ def _allowance(envelope: Envelope) -> _Allowance:
 
 def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comparison:
     """Compare `candidate`, of the envelope's shape, with the envelope."""
+    if envelope.discrete:
+        return _compare_exactly(candidate.detach().cpu(), envelope)
     got = candidate.detach().cpu().to(torch.float64)
     allowed = _allowance(envelope)
     if allowed.everything and bool(got.isfinite().all()):  # the usual case, and a cheap test
@@ -172,6 +176,20 @@ def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comp
     at = worst if elementwise.used >= largest.used else farthest
     place = _first(bad) if special and bad is not None else _place(at, envelope.usable, allowed.everything)
     return Comparison(statistics, error_everywhere, wrong, place, special)
+
+
+def _compare_exactly(got: Tensor, envelope: Envelope) -> Comparison:
+    """The comparison of a tensor of integers or truth values; elements that rounding decides are not compared."""
+    wrong = envelope.usable & (got != envelope.exact)
+    count = int(wrong.sum())
+    special = f"{count} of {wrong.numel()} elements are not exactly what they should be" if count else ""
+    error = torch.where(wrong, got.double() - envelope.exact.double(), 0.0)
+    return Comparison((Statistic("different", float(count), 0.0),), error, wrong, _first(wrong), special)
+
+
+def shown(value: float) -> str:
+    """A number as messages show it; integers and truth values whole."""
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def _place(at: int, usable: Tensor, everything: bool) -> tuple[int, ...]:
@@ -223,15 +241,31 @@ def _specials(got: Tensor, envelope: Envelope, rule: str) -> tuple[str, Tensor]:
 
 
 def has_evidence(envelope: Envelope) -> bool:
-    """Whether wrong answers would be rejected: zeros, the right answer times 1.05, and its rows rotated by one."""
+    """Whether wrong answers would be rejected: zeros, the right answer times 1.05, and its rows rotated by one.
+
+    Of integers or truth values: zeros, the next integer or the other truth value, and the rotated rows; and rounding
+    must not decide most of the elements.
+    """
     exact = envelope.exact
     if exact.numel() == 0 or not bool(envelope.usable.any()):
         return False
-    wrong_answers = [torch.zeros_like(exact), exact * 1.05]
+    if envelope.discrete and 2 * int(envelope.usable.sum()) < exact.numel():
+        return False
+    wrong_answers = [torch.zeros_like(exact), _near(exact)]
     rotated = exact.roll(1, 0) if exact.dim() > 0 else exact
     if not torch.equal(rotated, exact):
         wrong_answers.append(rotated)
-    return all(_is_far(answer, envelope) or not compare(answer, envelope).holds for answer in wrong_answers)
+    return all(
+        (not envelope.discrete and _is_far(answer, envelope)) or not compare(answer, envelope).holds
+        for answer in wrong_answers
+    )
+
+
+def _near(exact: Tensor) -> Tensor:
+    """A wrong answer that is near the right one."""
+    if exact.is_floating_point():
+        return exact * 1.05
+    return ~exact if exact.dtype == torch.bool else exact + 1
 
 
 def _is_far(answer: Tensor, envelope: Envelope) -> bool:

@@ -112,9 +112,14 @@ def _check_gradient(form: Operator, case: Case) -> None:
                 f"forward returns {arg.name} of shape {tuple(output.shape)} for case {case.name!r}, but should return "
                 f"{arg.rule()} = {arg.shape_for(case.sizes)}",
             )
-    cotangents = tuple(draw.normal(tuple(output.shape)) for output in outputs)
+        if not arg.is_floating and output.dtype != arg.dtype:
+            raise _refuse(form, f"forward returns {arg.name} in {output.dtype}, but should return it in {arg.dtype}")
     wanted = [tensor for tensor in inputs if tensor.requires_grad]
-    pairs = zip(wanted, backward.gradients(outputs, wanted, cotangents), strict=True)
+    if not wanted:
+        return
+    real = [output for arg, output in zip(form.outputs, outputs, strict=True) if arg.is_floating]
+    cotangents = tuple(draw.normal(tuple(output.shape)) for output in real)
+    pairs = zip(wanted, backward.gradients(real, wanted, cotangents), strict=True)
     by_autograd = iter([torch.zeros_like(tensor) if g is None else g for tensor, g in pairs])
     with torch.no_grad():
         gradients = form.vjp(tuple(t.detach() for t in inputs), cotangents)

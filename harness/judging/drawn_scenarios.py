@@ -42,11 +42,12 @@ def scenarios(draw: st.DrawFn, operator: Operator) -> Scenario:
         drawn[symbol] = draw(st.sampled_from([size for size in sizes if size <= room]), label=symbol)
     drawn_sizes = tuple(drawn.items())
     families = ("normal", *(family.name for family in operator.families))
-    outputs = [arg.name for arg in operator.outputs]
+    outputs = [arg.name for arg in operator.real_outputs]
     differentiable = [arg.name for arg in operator.inputs if arg.differentiable]
     layouts = {arg.name: draw(st.sampled_from(_layouts(arg)), label=f"layout of {arg.name}") for arg in operator.inputs}
     kinds = {name: draw(st.sampled_from(COTANGENTS), label=f"cotangent of {name}") for name in outputs}
-    left_out = draw(st.sets(st.sampled_from(differentiable)), label="no gradient of")
+    some = st.sets(st.sampled_from(differentiable)) if differentiable else st.just(set[str]())
+    left_out = draw(some, label="no gradient of")
     return Scenario(
         sizes=drawn_sizes,
         seed=draw(st.integers(0, 2**31 - 1), label="seed"),

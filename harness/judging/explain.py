@@ -31,14 +31,38 @@ def explain(
     found: Comparison,
 ) -> list[str]:
     """Sentences, the most useful first: what the tensor equals instead, then where it is wrong."""
-    value = got.detach().cpu().to(torch.float64)
-    sentences = list(_equals_instead(operator, scenario, arg, is_gradient, value, envelope))[:2]
+    if envelope.discrete:
+        sentences = list(_discrete_instead(got.detach().cpu(), arg, envelope))[:1]
+    else:
+        value = got.detach().cpu().to(torch.float64)
+        sentences = list(_equals_instead(operator, scenario, arg, is_gradient, value, envelope))[:2]
     where = where_wrong(found.wrong, arg, dict(scenario.sizes))
     if where:
         sentences.append(where)
     if scenario.values != "normal":
         sentences.append(f"the inputs are {scenario.values}: {operator.family(scenario.values).purpose}")
     return sentences
+
+
+def _discrete_instead(got: Tensor, arg: TensorArg, envelope: Envelope) -> Iterator[str]:
+    """The same for integers and truth values, of which there are no multiples."""
+    exact, usable = envelope.exact, envelope.usable
+    if not bool(got[usable].any()):
+        yield "it is False everywhere" if arg.dtype == torch.bool else "it is zero everywhere"
+        return
+    if arg.dtype == torch.bool:
+        if torch.equal(got[usable], ~exact[usable]):
+            yield "it is True where it should be False, and False where it should be True"
+        return
+    differences = set((got[usable].double() - exact[usable].double()).tolist())
+    if len(differences) == 1:
+        difference = int(differences.pop())
+        yield f"every element is {abs(difference)} too {'large' if difference > 0 else 'small'}"
+    rows = arg.row_dim or 0
+    if exact.dim() >= 1 and exact.shape[rows] > 1:
+        answer = exact.narrow(rows, 0, 1).expand_as(exact)
+        if torch.equal(got[usable], answer[usable]):
+            yield "every row equals what row 0 should be"
 
 
 def _equals_instead(
@@ -56,7 +80,7 @@ def _equals_instead(
         yield "it is zero everywhere"
         return
     if is_gradient:
-        used = [out.name for out in operator.outputs if dict(scenario.cotangents).get(out.name) != "missing"]
+        used = [out.name for out in operator.real_outputs if dict(scenario.cotangents).get(out.name) != "missing"]
         for name in used if len(used) > 1 else ():
             kinds = {**dict(scenario.cotangents), name: "missing"}
             other = expected(operator, replace(scenario, cotangents=tuple(kinds.items())), envelope.dtype)
@@ -115,7 +139,10 @@ def _with_exchanged_inputs(
             for first, second in _exchangeable(arg, sizes):
                 if (first[0], second[0]) == names:
                     inputs[k] = _exchange(inputs[k], 0, first, second)
-        cotangents = tuple(torch.zeros(arg.shape_for(sizes), dtype=torch.float64) for arg in operator.outputs)
+        cotangents = tuple(
+            torch.zeros(arg.shape_for(sizes), dtype=torch.float64) if arg.is_floating else None
+            for arg in operator.outputs
+        )
         yield *names, evaluate(operator, replace(call, inputs=tuple(inputs), cotangents=cotangents))[position]
 
 

@@ -24,7 +24,10 @@ def warm_up(subject: Subject, scenario: Scenario) -> None:
     """Call the reference, so that what torch changes at its own first use is not attributed to the candidate."""
     call = subject.realise(scenario)
     outputs = subject.operator.forward(*call.inputs)
-    torch.autograd.grad(outputs, [tensor for tensor in call.inputs if tensor.requires_grad], call.cotangents)
+    leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
+    if leaves:
+        ys, gs = call.used(outputs)
+        torch.autograd.grad(ys, leaves, gs)
 
 
 def hold(subject: Subject) -> str:

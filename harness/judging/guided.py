@@ -87,7 +87,9 @@ class Mutations:
         return replace(parent, layouts=tuple((name, layout) for name, layout in found if layout in possible[name]))
 
     def _cotangent(self, parent: Scenario) -> Scenario:
-        names = [arg.name for arg in self._operator.outputs]
+        names = [arg.name for arg in self._operator.real_outputs]
+        if not names:
+            return parent
         kinds = [kind for kind in COTANGENTS if kind != "missing" or len(names) > 1]
         found = self._other(parent.cotangents, names, kinds)
         nothing = len(found) == len(names) and all(kind == "missing" for _, kind in found)

@@ -13,7 +13,7 @@ import torch
 
 from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import tampering
-from harness.judging.property import Property
+from harness.judging.property import Property, hold_gradient
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import GRADIENTS, VALUES
@@ -86,6 +86,8 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
             for form in subject.operator.every_form():
                 now = subject.in_form(form)
                 try:
+                    if property.level == GRADIENTS:
+                        hold_gradient(form)
                     found[form.title] = property.check(now)
                 except NoEvidence as lack:
                     lacks[form.title] = str(lack)

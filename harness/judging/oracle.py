@@ -16,6 +16,7 @@ from torch import Tensor
 from harness.judging import stored
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
+from spec import discrete
 from spec.contract import Operator, Sizes, TensorArg
 from spec.envelope import Block, Envelope, envelopes
 from spec.precise import precisely
@@ -116,7 +117,11 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
         exact=precise.exact if precise else None,
         honest=[precise.losing_less] if precise else honest,
         inputs=complete.tensors,
+        dtypes=[*(arg.dtype_in(dtype) for arg in operator.outputs), *(dtype for _ in operator.inputs)],
     )
+    count = len(operator.outputs)
+    outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
+    found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)
     named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}
@@ -157,12 +162,16 @@ def _blocks(arg: TensorArg, sizes: Sizes) -> list[Block]:
 
 
 def with_zeros(operator: Operator, call: Call) -> Call:
-    """The call with a cotangent of zeros for each output that the loss does not use."""
-    if all(g is not None for g in call.cotangents):
+    """The call with a cotangent of zeros for each output of real numbers that the loss does not use."""
+    pairs = list(zip(operator.outputs, call.cotangents, strict=True))
+    if all(g is not None for arg, g in pairs if arg.is_floating):
         return call
     like = operator.forward(*call.inputs)
     return Call(
-        call.inputs, tuple(torch.zeros_like(y) if g is None else g for g, y in zip(call.cotangents, like, strict=True))
+        call.inputs,
+        tuple(
+            torch.zeros_like(y) if g is None and arg.is_floating else g for (arg, g), y in zip(pairs, like, strict=True)
+        ),
     )
 
 
@@ -170,6 +179,8 @@ def evaluate(operator: Operator, call: Call) -> tuple[Tensor, ...]:
     """(outputs..., gradients...) by the contract's own `forward` and `vjp`, in the dtype of the call."""
     cotangents = tuple(g for g in call.cotangents if g is not None)
     with torch.no_grad():
+        if not operator.has_gradient:
+            return (*operator.forward(*call.inputs), *(torch.empty(0, dtype=torch.float64) for _ in call.inputs))
         outputs, found = operator.evaluated(call.inputs, cotangents)
         gradients = zip(operator.inputs, found, strict=True)
         return (*outputs, *(g if arg.differentiable else cotangents[0].new_empty(0) for arg, g in gradients))

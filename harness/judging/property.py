@@ -6,12 +6,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from harness.errors import NotApplicable
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.report.levels import PRODUCTION
+from spec.contract import Operator
 
 #: Tables that show some of the properties: `python -m harness show --view NAME`.
 GRADCHECK, PARITY, INTEGRATION = VIEWS = ("gradcheck", "parity", "integration")
+
+
+def hold_gradient(operator: Operator) -> None:
+    """Raise NotApplicable for an operator that has no gradient."""
+    if not operator.has_gradient:
+        raise NotApplicable(f"{operator.title} has no gradient: it returns no real numbers, or none that depend on any")
 
 
 @dataclass(frozen=True)

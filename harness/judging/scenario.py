@@ -7,7 +7,7 @@ failure can be reported, shrunk and replayed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,7 +75,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Call:
-    """The tensors of one call. A cotangent of None belongs to an output that the loss does not use."""
+    """The tensors of one call. A cotangent of None belongs to an output that the loss does not use, or is discrete."""
 
     inputs: tuple[Tensor, ...]
     cotangents: tuple[Tensor | None, ...]
@@ -84,6 +84,11 @@ class Call:
     def tensors(self) -> tuple[Tensor, ...]:
         """All inputs, then the cotangents that exist."""
         return *self.inputs, *(g for g in self.cotangents if g is not None)
+
+    def used(self, outputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs that have a cotangent, and these."""
+        pairs = [(y, g) for y, g in zip(outputs, self.cotangents, strict=True) if g is not None]
+        return [y for y, _ in pairs], [g for _, g in pairs]
 
     def of(self, tensors: Iterator[Tensor]) -> Call:
         """The same call with the next of `tensors` in place of its own, in the order of `self.tensors`."""
@@ -154,7 +159,14 @@ def realise(
     draw = Draw(scenario.seed + _COTANGENT_SEED)
     scale = LARGE_SCALE if scenario.seed % 2 and scenario.values == "normal" else SCALE
     cotangents = tuple(
-        _cotangent(draw.normal(arg.shape_for(sizes)).to(dtype).to(device), kinds.get(arg.name, "normal"), scale, around)
+        _cotangent(
+            arg.cast(draw.normal(arg.shape_for(sizes)), dtype).to(device),
+            kinds.get(arg.name, "normal"),
+            scale,
+            around,
+        )
+        if arg.is_floating
+        else None
         for arg in operator.outputs
     )
     return Call(inputs, cotangents)

@@ -56,7 +56,7 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 def of_layouts(operator: Operator) -> list[Scenario]:
     """Each input and each cotangent in each layout, one at a time; then all together."""
     case = representative(operator)
-    outputs = [arg.name for arg in operator.outputs]
+    outputs = [arg.name for arg in operator.real_outputs]
     layouts = [layout for layout in LAYOUTS if layout != "contiguous"]
     kinds = [kind for kind in COTANGENTS if kind not in ("normal", "missing")]
     possible = {arg.name: layouts_of(arg) for arg in operator.inputs}
@@ -84,7 +84,7 @@ def of_subsets(operator: Operator) -> list[Scenario]:
     """
     case = representative(operator)
     inputs = [arg.name for arg in operator.inputs if arg.differentiable]
-    outputs = [arg.name for arg in operator.outputs]
+    outputs = [arg.name for arg in operator.real_outputs]
     found = []
     for unused in chain.from_iterable(combinations(outputs, n) for n in range(len(outputs))):
         missing = tuple((name, "missing") for name in unused)

@@ -91,7 +91,7 @@ def results(
     if root is None or own is None:
         return compute()
     path = _path(root, own, question, operator, dtype, given)
-    found = _read(path, dtype)
+    found = _read(path)
     if found is None:
         found = compute()
         _write(path, found)
@@ -205,7 +205,7 @@ def _files_from_outside() -> Iterator[tuple[str, Path]]:
 # Files
 
 
-def _read(path: Path, dtype: torch.dtype) -> Results | None:
+def _read(path: Path) -> Results | None:
     """The entry; None if there is none or it is damaged."""
     try:
         data = path.read_bytes()
@@ -216,11 +216,11 @@ def _read(path: Path, dtype: torch.dtype) -> Results | None:
         return None
     tensors = load(body)
     about = json.loads(bytes(tensors.pop("about").tolist()))
-    envelopes = {name: _envelope(name, found, tensors, dtype) for name, found in about["envelopes"].items()}
+    envelopes = {name: _envelope(name, found, tensors) for name, found in about["envelopes"].items()}
     return Results(envelopes, tensors, about["facts"])
 
 
-def _envelope(name: str, about: dict[str, Any], tensors: dict[str, Tensor], dtype: torch.dtype) -> Envelope:
+def _envelope(name: str, about: dict[str, Any], tensors: dict[str, Tensor]) -> Envelope:
     """An envelope of an entry; takes its tensors out of `tensors`."""
     exact = tensors.pop(f"{name} exact")
     sigma = tensors.pop(f"{name} sigma")
@@ -229,7 +229,9 @@ def _envelope(name: str, about: dict[str, Any], tensors: dict[str, Tensor], dtyp
         for mask in _MASKS
     )
     blocks = tuple(Block(**block) for block in about["blocks"])
-    return Envelope(dtype, exact, usable, sigma, **about["statistics"], undecided=undecided, blocks=blocks)
+    return Envelope(
+        getattr(torch, about["dtype"]), exact, usable, sigma, **about["statistics"], undecided=undecided, blocks=blocks
+    )
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -250,6 +252,7 @@ def _write(path: Path, found: Results) -> None:
             else:
                 tensors[f"{name} {mask}"] = _copy(value)
         about["envelopes"][name] = {
+            "dtype": str(envelope.dtype).removeprefix("torch."),
             "masks": masks,
             "statistics": {part: getattr(envelope, part) for part in ("largest", "rms", "gain")},
             "blocks": [asdict(block) for block in envelope.blocks],

@@ -124,7 +124,7 @@ class Subject:
         for arg, result in zip(self.operator.outputs, results, strict=True):
             if type(result) is not Tensor:
                 raise Failure(f"{arg.name} was a {type(result).__name__}, but should be a torch.Tensor {where}")
-            expected = (arg.shape_for(sizes), self.dtype, call.inputs[0].device)
+            expected = (arg.shape_for(sizes), arg.dtype_in(self.dtype), call.inputs[0].device)
             got_facts = (tuple(result.shape), result.dtype, result.device)
             for what, was, should in zip(("shape", "dtype", "device"), got_facts, expected, strict=True):
                 if was != should:

@@ -43,6 +43,8 @@ def by_autograd(operator: Operator, call: Call) -> tuple[Tensor, ...]:
     inputs = tuple(tensor.detach().requires_grad_(arg.differentiable) for arg, tensor in pairs)
     leaves = [tensor for tensor in inputs if tensor.requires_grad]
     outputs = operator.forward(*inputs)
+    if not leaves:
+        return *outputs, *inputs
     used = [(y, g) for y, g in zip(outputs, call.cotangents, strict=True) if g is not None and y.requires_grad]
     if not used:
         return *outputs, *(torch.zeros_like(tensor) for tensor in inputs)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harness.errors import Ended, Failure, NoEvidence
 from harness.judging import ulps
-from harness.judging.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare
+from harness.judging.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare, shown
 from harness.judging.divergence import first_divergence
 from harness.judging.explain import explain, where_wrong
 from harness.judging.oracle import Expected, expected
@@ -125,7 +125,7 @@ class Tally:
             self.evidence[name] = self.evidence.get(name, False) or name in measure.evident
         worst = found.figures(name, scenario.describe(self.subject.operator))
         if found.holds:
-            if self.in_ulps:
+            if self.in_ulps and not envelope.discrete:
                 self._count(found.error, envelope, "gradients" if is_gradient else "outputs")
             if found.worst.used > self.worst["used"]:
                 self.worst = worst
@@ -160,7 +160,7 @@ class Tally:
         if bool(((again == got) | (again.isnan() & got.isnan())).all()):
             return []
         return [
-            f"the same call again gives {again[place].item():.9g} there: it depends on earlier calls, on chance "
+            f"the same call again gives {shown(again[place].item())} there: it depends on earlier calls, on chance "
             "or on memory that was not written; a script that makes this call alone may not show it"
         ]
 
@@ -221,6 +221,8 @@ class Tally:
             )
         blind = self.blind()
         if blind:
+            if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
+                raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         beyond = {"beyond_float64": self.precise} if self.precise else {}
         figures = {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
@@ -239,8 +241,13 @@ _STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "transposed", "strid
 
 
 def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:
-    """«bias was 0.5 at (3,), but should be 0.25 within 1e-7»: the worst element, both values, the allowance."""
+    """«bias was 0.5 at (3,), but should be 0.25 within 1e-7»: the worst element, both values, the allowance.
+
+    An index or a truth value has no allowance.
+    """
     was, should = got.detach().cpu()[found.place].item(), envelope.exact[found.place].item()
+    said = f"{name} was {shown(was)} at {found.place}, but should be {shown(should)}"
+    if envelope.discrete:
+        return said
     worst = found.worst
-    detail = found.special or f"{worst.name} error {worst.values}"
-    return f"{name} was {was:.9g} at {found.place}, but should be {should:.9g} ({detail})"
+    return f"{said} ({found.special or f'{worst.name} error {worst.values}'})"

@@ -104,7 +104,8 @@ class _Widened:
         if not isinstance(results, tuple | list) or not all(isinstance(result, Tensor) for result in results):
             return results
         self.dtypes = [result.dtype for result in results]
-        return tuple(result.to(_wide(self._subject)) for result in results)
+        wide = _wide(self._subject)
+        return tuple(result.to(wide) if result.is_floating_point() else result for result in results)
 
 
 def _call(subject: Subject, scenario: Scenario, narrow: bool = False) -> Call:
@@ -140,8 +141,9 @@ def _run(tally: Tally, scenario: Scenario, way: _Way, allowed: set[torch.dtype],
         with _autocast(subject) if way.off else nullcontext():
             outputs = called.outputs(call, scenario)
         for arg, dtype in zip(subject.operator.outputs, function.dtypes, strict=True):
-            if dtype not in allowed:
-                should = " or ".join(sorted(map(str, allowed)))
+            own = {arg.dtype} if arg.dtype is not None else {arg.dtype_in(each) for each in allowed}
+            if dtype not in own:
+                should = " or ".join(sorted(map(str, own)))
                 raise Failure(f"dtype of {arg.name} was {dtype}, but should be {should} {where}")
         with _autocast(subject) if way.inside else nullcontext():
             gradients = called.gradients(call, outputs, scenario)

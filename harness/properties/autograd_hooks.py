@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 from harness.errors import Failure
 from harness.judging.oracle import expected
-from harness.judging.property import INTEGRATION, Property
+from harness.judging.property import INTEGRATION, Property, hold_gradient
 from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
@@ -32,6 +32,7 @@ Results = tuple[tuple[Tensor, ...], dict[str, Tensor]]
 
 def check(subject: Subject) -> dict[str, Any]:
     """Each kind of hook: outputs and gradients against the oracle."""
+    hold_gradient(subject.operator)
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     measure = expected(subject.operator, scenario, subject.dtype)
@@ -75,7 +76,7 @@ def _checkpointed(use_reentrant: bool) -> Callable[[Subject, Scenario], Results]
         if not use_reentrant:
             return outputs, subject.gradients(call, outputs, scenario)
         # The older kind supports only .backward().
-        torch.autograd.backward(list(outputs), list(call.cotangents))
+        torch.autograd.backward(*call.used(outputs))
         pairs = zip(subject.operator.inputs, call.inputs, strict=True)
         named = {arg.name: x for arg, x in pairs if arg.differentiable}
         return outputs, {name: x.grad if x.grad is not None else torch.zeros_like(x) for name, x in named.items()}
@@ -104,9 +105,10 @@ def _hooked(subject: Subject, scenario: Scenario) -> Results:
             tensor.register_hook(hook(f"input {arg.name}", 0.5))  # type: ignore[no-untyped-call]
     outputs = subject.outputs(Call(inputs, leaves.cotangents), scenario)
     for arg, tensor in zip(operator.outputs, outputs, strict=True):
-        tensor.register_hook(hook(f"output {arg.name}", None))  # type: ignore[no-untyped-call]
+        if arg.is_floating:
+            tensor.register_hook(hook(f"output {arg.name}", None))  # type: ignore[no-untyped-call]
     gradients = subject.gradients(leaves, outputs, scenario)
-    for kind, args in (("input", differentiable), ("output", operator.outputs)):
+    for kind, args in (("input", differentiable), ("output", operator.real_outputs)):
         for arg in args:
             times = called.get(f"{kind} {arg.name}", 0)
             if times != 1:

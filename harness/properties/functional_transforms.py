@@ -27,17 +27,19 @@ def check(subject: Subject) -> dict[str, Any]:
     everything = tuple(position for position, arg in arguments if arg.differentiable)
 
     def loss(function: Callable[..., Any]) -> Callable[..., Tensor]:
-        return lambda *args: sum((y * _cotangent(y)).sum() for y in _tuple(function(*args)))  # type: ignore[return-value]
+        return lambda *args: sum((y * _cotangent(y)).sum() for y in _real(function(*args)))  # type: ignore[return-value]
 
     transforms: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
         "grad": lambda f: torch.func.grad(loss(f), argnums=everything),
         "vjp": lambda f: lambda *args: _vjp(f, args, everything),
-        "jacrev": lambda f: torch.func.jacrev(lambda *a: _tuple(f(*a)), argnums=everything),
+        "jacrev": lambda f: torch.func.jacrev(lambda *a: _real(f(*a)), argnums=everything),
         "vmap": lambda f: lambda *args: torch.func.vmap(lambda *a: _tuple(f(*a)))(*_stacked(args)),
         "vmap of grad": lambda f: (
             lambda *args: torch.func.vmap(torch.func.grad(loss(f), argnums=everything))(*_stacked(args))
         ),
     }
+    if not everything:
+        transforms = {"vmap": transforms["vmap"]}
     for name, transform in transforms.items():
         try:
             found = _flat(transform(subject.function)(*inputs))
@@ -46,8 +48,16 @@ def check(subject: Subject) -> dict[str, Any]:
                 f"torch.func.{name} raised {one_line(error)}, but should work "
                 f"(an autograd.Function needs setup_context and a vmap rule) [{scenario.describe(subject.operator)}]"
             ) from error
-        for got, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
-            error_norm = float((got.detach().cpu() - y).norm())
+        for result, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
+            got = result.detach().cpu()
+            if not y.is_floating_point():
+                if not torch.equal(got, y):
+                    raise Failure(
+                        f"torch.func.{name} returned other integers or truth values than the reference, but should "
+                        f"return the same [{scenario.describe(subject.operator)}]"
+                    )
+                continue
+            error_norm = float((got - y).norm())
             if not error_norm <= RELATIVE * max(float(y.norm()), 1e-300):
                 raise Failure(
                     f"torch.func.{name} was off by {error_norm:.2g}, but should equal that of the reference "
@@ -61,7 +71,7 @@ def _vjp(function: Callable[..., Any], args: tuple[Tensor, ...], places: tuple[i
 
     def of_some(*some: Tensor) -> tuple[Tensor, ...]:
         given = dict(zip(places, some, strict=True))
-        return _tuple(function(*(given.get(place, value) for place, value in enumerate(args))))
+        return _real(function(*(given.get(place, value) for place, value in enumerate(args))))
 
     made = torch.func.vjp(of_some, *(args[place] for place in places))
     return made[1](tuple(_cotangent(y) for y in made[0]))
@@ -69,6 +79,11 @@ def _vjp(function: Callable[..., Any], args: tuple[Tensor, ...], places: tuple[i
 
 def _tuple(value: Any) -> tuple[Tensor, ...]:
     return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def _real(value: Any) -> tuple[Tensor, ...]:
+    """The results of real numbers."""
+    return tuple(y for y in _tuple(value) if y.is_floating_point())
 
 
 def _cotangent(y: Tensor) -> Tensor:

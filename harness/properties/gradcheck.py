@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
 from harness.errors import Failure
@@ -22,12 +24,23 @@ def check(subject: Subject) -> dict[str, Any]:
         scenario = Scenario.of(case)
         inputs = subject.realise(scenario).inputs
         try:
-            torch.autograd.gradcheck(subject.function, inputs)
+            torch.autograd.gradcheck(_real_results(subject), inputs)
         except CANDIDATE_ERRORS as error:
             raise Failure(
                 f"gradcheck rejects the gradients [{scenario.describe(subject.operator)}]: {_quoted(error)}"
             ) from error
     return {"cases": [case.name for case in cases]}
+
+
+def _real_results(subject: Subject) -> Callable[..., Any]:
+    """The function without its integers and truth values, of which gradcheck takes differences."""
+    if all(arg.is_floating for arg in subject.operator.outputs):
+        return subject.function
+
+    def real(*inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(y for y in subject.function(*inputs) if y.is_floating_point())
+
+    return real
 
 
 def _quoted(error: BaseException) -> str:

@@ -12,6 +12,8 @@ So comparing half the difference with the allowance rejects nothing that is righ
 The allowance is that of the way itself: the reference computes in the same way under `spec.rounding`, with the same
 splits and sums. If the two ways allow different errors, the larger one counts.
 
+Integers and truth values are left out of the identities: each call is compared exactly anyway, by other properties.
+
 The contract's invariants (`Operator.invariants`) give outputs in closed form at inputs made for them.
 """
 
@@ -25,10 +27,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure, NoEvidence
+from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import stored
 from harness.judging.bits import hold_bits, results
-from harness.judging.compare import Comparison, compare
+from harness.judging.compare import Comparison, compare, shown
 from harness.judging.oracle import ByIdentity, evaluate, expected_of, given
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario, realise
@@ -85,6 +87,8 @@ def check(subject: Subject) -> dict[str, Any]:
             _hold(subject, drawn, identity, envelopes_of_identity, seen)
         if all(seen.values()):
             break
+    if not identities and not operator.invariants:
+        raise NotApplicable(f"{operator.title} has no gradient, and the contract has no closed form of its outputs")
     for invariant in operator.invariants:
         _hold_closed_form(subject, scenario, invariant, seen)
     blind = sorted(name for name, is_evident in seen.items() if not is_evident)
@@ -101,8 +105,8 @@ def _identities(
     """The identities that apply, with CPU calls, and what each allows. All backends share them and never see them."""
     operator = key.operator
     call = realise(operator, scenario, dtype)
-    identities = [_linear(call)]
-    if all(arg.row_dim is not None for arg in operator.outputs):
+    identities = [_linear(call)] if operator.has_gradient else []
+    if operator.real_outputs and all(arg.row_dim is not None for arg in operator.outputs):
         identities += [_reordered(operator, call), _apart(operator, call, PARTS, "in two parts")]
         identities += [_apart(operator, call, tuple((k, k + 1) for k in range(ROWS)), "row by row")]
 
@@ -138,10 +142,12 @@ def _row_dims(operator: Operator) -> dict[str, int]:
 def _linear(call: Call) -> _Identity:
     draw = Draw(1)
     first, second = (
-        tuple(draw.choice(tuple(g.shape), GRID).to(g.dtype) for g in call.cotangents if g is not None) for _ in range(2)
+        tuple(None if g is None else draw.choice(tuple(g.shape), GRID).to(g.dtype) for g in call.cotangents)
+        for _ in range(2)
     )
     a, b = FACTORS
-    both = tuple(a * g1 + b * g2 for g1, g2 in zip(first, second, strict=True))
+    pairs = zip(first, second, strict=True)
+    both = tuple(None if g1 is None or g2 is None else a * g1 + b * g2 for g1, g2 in pairs)
 
     def gradients(found: list[Values]) -> Values:
         return {name: tensor for name, tensor in found[0].items() if name.startswith("gradient of ")}
@@ -196,10 +202,15 @@ def _apart(operator: Operator, call: Call, parts: tuple[tuple[int, int], ...], w
     )
 
 
+def _names(operator: Operator) -> set[str]:
+    """The tensors of which identities hold."""
+    kept = {f"gradient of {arg.name}" for arg in operator.inputs if arg.differentiable}
+    return kept | {arg.name for arg in operator.real_outputs}
+
+
 def _named(operator: Operator, values: tuple[Tensor, ...]) -> Values:
     names = [arg.name for arg in operator.outputs] + [f"gradient of {arg.name}" for arg in operator.inputs]
-    kept = {f"gradient of {arg.name}" for arg in operator.inputs if arg.differentiable}
-    kept |= {arg.name for arg in operator.outputs}
+    kept = _names(operator)
     return {name: value for name, value in zip(names, values, strict=True) if name in kept}
 
 
@@ -255,7 +266,8 @@ def _computed(subject: Subject, scenario: Scenario, way: _Comparand) -> Values:
             sizes |= {} if arg.row_dim is None else {"batch": tensor.shape[arg.row_dim]}
         of_call = replace(scenario, sizes=tuple(sizes.items()))
         got = results(subject, Call(inputs, cotangents), of_call)
-        found.append({name: tensor.detach().cpu().double() for name, tensor in got.items()})
+        kept = _names(subject.operator)
+        found.append({name: tensor.detach().cpu().double() for name, tensor in got.items() if name in kept})
     return way.combine(found)
 
 
@@ -300,14 +312,15 @@ def _hold_closed_form(subject: Subject, scenario: Scenario, invariant: Invariant
             raise ValueError(f"the contract of {operator.name} contradicts itself: {invariant.claim}, says {invariant}")
         if invariant.bitwise:
             like = f"because {invariant.claim}"
-            hold_bits({name: got[name].cpu()}, {name: should.to(subject.dtype)}, "", like, where)
+            stored_as = next(arg for arg in operator.outputs if arg.name == name)
+            hold_bits({name: got[name].cpu()}, {name: stored_as.cast(should, subject.dtype)}, "", like, where)
             continue
         seen[name] = seen.get(name, False) or not compare(WRONG * should, envelope).holds
         comparison = compare(got[name], envelope)
         if not comparison.holds:
             was, value = got[name][comparison.place].item(), should[comparison.place].item()
             raise Failure(
-                f"{name} was {was:.9g} at {comparison.place}, but should be {value:.9g}: {invariant.claim} "
+                f"{name} was {shown(was)} at {comparison.place}, but should be {shown(value)}: {invariant.claim} "
                 f"({comparison.worst.name} error {comparison.worst.values}) {where}",
                 figures={"worst": comparison.figures(name, where)},
             )

@@ -92,14 +92,17 @@ def _run(tally: Tally, subject: Subject, scenario: Scenario) -> None:
         return torch.randint(least, most, shape, generator=generator, device="cuda").to(arg.dtype)
 
     inputs = tuple(argument(arg) for arg in operator.inputs)
-    cotangents = []
+    cotangents: list[torch.Tensor | None] = []
     for arg in operator.outputs:
-        cotangent = torch.zeros(arg.shape_for(sizes), device="cuda", dtype=subject.dtype)
+        if not arg.is_floating:
+            cotangents.append(None)
+            continue
+        cotangent = torch.zeros(arg.shape_for(sizes), device="cuda", dtype=arg.dtype_in(subject.dtype))
         cotangent[rows] = draw((len(rows), *cotangent.shape[1:]), 1.0)
         cotangents.append(cotangent)
     small = Call(
         tuple(t.detach()[rows] if a.row_dim == 0 else t.detach() for a, t in zip(operator.inputs, inputs, strict=True)),
-        tuple(cotangent[rows] for cotangent in cotangents),
+        tuple(None if cotangent is None else cotangent[rows] for cotangent in cotangents),
     )
     call = Call(inputs, tuple(cotangents))
     outputs = subject.outputs(call, scenario)

@@ -85,7 +85,9 @@ def _inputs_die(subject: Subject, scenario: Scenario) -> None:
 
 def _backward(outputs: tuple[Tensor, ...], call: Call) -> None:
     leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
-    torch.autograd.grad(list(outputs), leaves, call.cotangents, allow_unused=True)
+    if leaves:
+        ys, gs = call.used(outputs)
+        torch.autograd.grad(ys, leaves, gs, allow_unused=True)
 
 
 def _growth(subject: Subject, scenario: Scenario) -> str:

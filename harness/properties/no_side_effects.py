@@ -75,7 +75,8 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
         before = {name: bits(tensor) for name, tensor in others.items() if name != arg.name}
         try:
             with torch.no_grad():
-                output.fill_(-output.flatten()[0].item() + 1)
+                first = output.flatten()[0].item()
+                output.fill_(1 - first if arg.is_floating else not first)
         except RuntimeError as error:
             raise Failure(f"{arg.name} cannot be written to, but should own its memory: {error} {where}") from error
         for name, as_it_was in before.items():

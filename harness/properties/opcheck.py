@@ -68,8 +68,10 @@ def check(subject: Subject) -> dict[str, Any]:
 
 def _others(subject: Subject, scenario: Scenario) -> dict[str, Scenario]:
     """Calls with another backward: its results depend on what is wanted, and their strides may depend on cotangents."""
+    if not subject.operator.has_gradient:
+        return {}
     first = next(arg.name for arg in subject.operator.inputs if arg.differentiable)
-    transposed = tuple((arg.name, "transposed") for arg in subject.operator.outputs)
+    transposed = tuple((arg.name, "transposed") for arg in subject.operator.real_outputs)
     return {
         f"where {first} alone requires grad": replace(scenario, wanted=(first,)),
         "with transposed cotangents": replace(scenario, cotangents=transposed),

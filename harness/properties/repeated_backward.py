@@ -36,6 +36,10 @@ def check(subject: Subject) -> dict[str, Any]:
     tally = Tally(subject)
     scenario = smallest(subject.operator)
     tally.first_plainly(scenario)
+    if not subject.operator.has_gradient:
+        _after_update(tally, scenario)
+        _between_calls(tally, scenario)
+        return tally.figures()
     figures: dict[str, Any] = {"second backward without graph": _without_graph(tally, scenario)}
     figures["second backward with the graph"] = _with_graph(tally, scenario)
     figures["changed in between"] = _changed_in_between(tally, scenario)
@@ -74,9 +78,10 @@ def _gradients(subject: Subject, call: Call, outputs: Sequence[Tensor], retain_g
     wanted = {
         arg.name: tensor for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True) if arg.differentiable
     }
-    found = torch.autograd.grad(
-        list(outputs), list(wanted.values()), call.cotangents, allow_unused=True, retain_graph=retain_graph
-    )
+    if not wanted:
+        return {}
+    ys, gs = call.used(outputs)
+    found = torch.autograd.grad(ys, list(wanted.values()), gs, allow_unused=True, retain_graph=retain_graph)
     return {
         name: torch.zeros_like(tensor) if gradient is None else gradient
         for (name, tensor), gradient in zip(wanted.items(), found, strict=True)
@@ -111,7 +116,8 @@ def _changed_in_between(tally: Tally, scenario: Scenario) -> dict[str, str]:
             if position < len(others):
                 call.inputs[position].copy_(others[position])
             else:
-                outputs[position - len(others)].mul_(-2)
+                output = outputs[position - len(others)]
+                output.copy_(~output if output.dtype == torch.bool else output * -2)
         try:
             gradients = _gradients(subject, call, outputs, retain_graph=False)
         except CANDIDATE_ERRORS as error:

@@ -114,6 +114,11 @@ def _shapes(subject: Subject, scenario: Scenario) -> list[tuple[int, ...]]:
     """Shapes of outputs, of gradients, and of the steps in between."""
     operator, sizes = subject.operator, dict(scenario.sizes)
     shapes = {arg.shape_for(sizes): None for arg in (*operator.inputs, *operator.outputs)}
+    # What has another dtype is as large as that many elements of the call's own.
+    for arg in operator.outputs:
+        own = arg.dtype_in(subject.dtype).itemsize
+        if own != subject.dtype.itemsize:
+            shapes[(-(-math.prod(arg.shape_for(sizes)) * own // subject.dtype.itemsize),)] = None
     inputs = realise(operator, scenario, subject.dtype).inputs
     shapes |= {tuple(step.shape): None for step in operator.intermediates(*inputs).values()}
     return list(shapes)

@@ -135,9 +135,8 @@ def a_dict(x: Tensor) -> dict[str, Tensor]:
     return {"y": x}
 
 
-def indices(x: Tensor) -> tuple[Tensor, Tensor]:
-    found = x.max(-1)
-    return found.values, found.indices
+def complex_result(x: Tensor) -> Tensor:
+    return torch.fft.fft(x)
 
 
 def reads_a_value(x: Tensor) -> Tensor:

@@ -128,7 +128,7 @@ def test_what_a_reference_computes_in_float32_must_not_be_in_half_precision(deri
         ("inverts", "uses aten.linalg_inv.*whose rounding errors are not modelled"),
         ("any_number", "parameter tensors takes any number of arguments"),
         ("a_dict", "returned a dict, but should return a tensor or a tuple of tensors: wrap it"),
-        ("indices", "returned output_1 in int64, but should return real numbers: leave out indices"),
+        ("complex_result", "returned output in complex128, but should return real numbers, integers or truth values"),
         ("reads_a_value", r"autograd's gradient is not.*\.item\(\), detach or a comparison hides how a result depends"),
         ("has_no_derivative", "is not differentiable: its gradient raised"),
         ("raises", "raised ValueError: no, but should return tensors"),
