@@ -45,7 +45,7 @@ def args():
     return torch.randn(3, 5, 8), torch.randn(3, 7, 8), torch.randn(3, 7, 9), torch.rand(3, 5, 7) > 0.3
 
 def fast(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    scores = torch.einsum("bqd,bkd->bqk", q / q.shape[-1] ** 0.5, k)
+    scores = (q / q.shape[-1] ** 0.5) @ k.mT
     return torch.softmax(torch.where(mask, scores, -1e4), -1) @ v
 """,
 }

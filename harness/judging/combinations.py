@@ -81,7 +81,7 @@ def _computed(key: ByIdentity) -> Combinations:
     forms = {form.form: form for form in key.operator.every_form()}
     models = [_model(form) for form in forms.values()]
     clear = [_model(form, clear=True) for form in forms.values()]
-    rows = rows_of(models, rows_of(clear, rows_of(clear[:1])))
+    rows = rows_of(models, rows_of(clear))
     calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
     further = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]

@@ -245,4 +245,4 @@ def test_a_function_of_another_process_is_watched_too(tmp_path: Path, name: str,
 
 def test_the_contract_of_lltm_is_covered_in_a_known_number_of_calls() -> None:
     """So that a change that makes the property much dearer is seen."""
-    assert len(combinations_of(operator("lltm")).calls) < 150
+    assert len(combinations_of(operator("lltm")).calls) < 170
