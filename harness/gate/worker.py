@@ -139,8 +139,9 @@ def _call(operator: Any, sizes: dict[str, int], dtype: torch.dtype, device: str,
 
 
 def _is_real(arg: Any) -> bool:
-    """Whether an output has a cotangent. The tree that is measured may be an older one."""
-    return arg.dtype is None or arg.dtype.is_floating_point
+    """Whether an output has a cotangent. The tree that is measured may be an older one, whose outputs are all real."""
+    dtype: torch.dtype | None = getattr(arg, "dtype", None)
+    return dtype is None or dtype.is_floating_point
 
 
 class Server:
