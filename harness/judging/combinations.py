@@ -7,8 +7,7 @@ pairs are some 100 calls. The form of an operator is an axis too: two choices th
 occur together in another.
 
 Some choices hide others: where the size of a dimension is 1, its stride does not matter, and where a gradient is not
-wanted, no cotangent does. So every two choices that hide nothing occur together in a call in which nothing is hidden;
-those of the first form, which most callers use, in that form.
+wanted, no cotangent does. So every two choices that hide nothing occur together in a call in which nothing is hidden.
 
 Source of the method: D. Kuhn, R. Kacker, Y. Lei, "Practical combinatorial testing", NIST SP 800-142 (2010).
 """
@@ -80,8 +79,7 @@ def combinations_of(operator: Operator) -> Combinations:
 def _computed(key: ByIdentity) -> Combinations:
     forms = {form.form: form for form in key.operator.every_form()}
     models = [_model(form) for form in forms.values()]
-    clear = [_model(form, clear=True) for form in forms.values()]
-    rows = rows_of(models, rows_of(clear))
+    rows = rows_of(models, rows_of([_model(form, clear=True) for form in forms.values()]))
     calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
     further = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]

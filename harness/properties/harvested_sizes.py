@@ -50,10 +50,7 @@ def check(subject: Subject) -> dict[str, Any]:
     if not constants:
         raise NotApplicable("there is no integer in its source that may be a size")
     operator, tally = subject.operator, Tally(subject)
-    beyond = list(harvested.beyond(operator, constants))
-    large = list(harvested.large(operator, [*harvested.themselves(operator, constants), *beyond]))
-    fully = subject.dtype_name in _FULLY
-    asked = list(harvested.small(operator, harvested.sizes_around(operator, constants) if fully else beyond))
+    fully, beyond, asked, large = _plain(subject, constants)
     for scenario in (*asked[:CALLS], *large):
         tally.run(scenario)
     for scenario in _unusual(operator, beyond):
@@ -63,6 +60,17 @@ def check(subject: Subject) -> dict[str, Any]:
     figures = {**tally.figures(), "constants": constants}
     left_out = [scenario.name for scenario in asked[CALLS:]]
     return {**figures, "left_out": left_out} if left_out else figures
+
+
+def _plain(
+    subject: Subject, constants: Sequence[int]
+) -> tuple[bool, list[tuple[str, int]], list[Scenario], list[Scenario]]:
+    """Whether everything is asked; the sizes beyond constants; the calls with small tensors, and with large ones."""
+    operator, fully = subject.operator, subject.dtype_name in _FULLY
+    beyond = list(harvested.beyond(operator, constants))
+    asked = harvested.small(operator, harvested.sizes_around(operator, constants) if fully else beyond)
+    large = harvested.large(operator, [*harvested.themselves(operator, constants), *beyond])
+    return fully, beyond, list(asked), list(large)
 
 
 def _in_other_ways(
@@ -96,11 +104,9 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
     """The calls with grad; those without have the values of one of them, or equal rows."""
     constants = constants_of(subject.files or ())
     operator = subject.operator
-    beyond = list(harvested.beyond(operator, constants))
-    fully = subject.dtype_name in _FULLY
-    around = harvested.sizes_around(operator, constants) if fully else beyond
-    yield from islice(harvested.small(operator, around), CALLS)
-    yield from harvested.large(operator, [*harvested.themselves(operator, constants), *beyond])
+    fully, beyond, asked, large = _plain(subject, constants)
+    yield from asked[:CALLS]
+    yield from large
     yield from _unusual(operator, beyond)
     if fully:
         yield from _spread(harvested.small(operator, beyond), IN_ALL_WAYS)
