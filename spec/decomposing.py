@@ -22,6 +22,8 @@ _COMPOSED = (
     _aten._adaptive_avg_pool2d,
     _aten._log_softmax,
     _aten._log_softmax_backward_data,
+    _aten._fused_rms_norm_backward,
+    _aten._native_batch_norm_legit.no_stats,
     _aten._softmax,
     _aten._softmax_backward_data,
     _aten._prelu_kernel,

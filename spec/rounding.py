@@ -235,6 +235,8 @@ class Amplitudes:
         self._bytes = 0
         #: Elements of the largest result so far.
         self.largest = 0
+        #: The dimension that holds the runs, for each operation, if one run was made under vmap too: `spec.mapped`.
+        self.dims: dict[int, int] | None = None
 
     def of(self, number: int) -> Amplitude | None:
         """The amplitude of the operation with this number; None if it is not stored."""
@@ -247,6 +249,24 @@ class Amplitudes:
         if product or self._bytes + most.nbytes <= self._MOST:
             self._known[number] = amplitude
             self._bytes += most.nbytes
+
+
+def dim_of_runs(one: Tensor, many: Tensor, runs: int) -> int | None:
+    """The dimension in which a result of several runs is so many times as long as that of one run; None if not in one.
+
+    Both are results under vmap: that of one run has a dimension for the run too, alone or as a part of another one.
+    """
+    if one.dim() != many.dim():
+        return None
+    unlike = [dim for dim in range(one.dim()) if one.shape[dim] != many.shape[dim]]
+    if len(unlike) != 1:
+        return 0 if one.numel() == many.numel() == 0 else None
+    return unlike[0] if many.shape[unlike[0]] == runs * one.shape[unlike[0]] else None
+
+
+def parted(many: Tensor, dim: int, runs: int) -> Tensor:
+    """The results of all runs, which lie one after another in that dimension, in a first dimension of their own."""
+    return many.reshape(*many.shape[:dim], runs, -1, *many.shape[dim + 1 :]).movedim(dim, 0)
 
 
 class UnlikeOneRun(Exception):
@@ -310,6 +330,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if torch.Tag.inplace_view in func.tags:  # it changes the shape of its argument, and no element
+            return func(*args, **(kwargs or {}))
         if _is_mutable(func) and _is_real(args[0]):
             instead = functional(func)
             if instead is not None:
@@ -398,6 +420,19 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if self._runs > 1 and self._amplitudes is None and not of_runs:
             raise UnlikeOneRun
         number, self.number = self.number, self.number + 1
+        return self._with_errors(func, result, number, args, kwargs, place, of_complex)
+
+    def _with_errors(
+        self,
+        func: Any,
+        result: Tensor,
+        number: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        place: int,
+        of_complex: bool,
+    ) -> Tensor:
+        """The result of the operation with that number, with its errors."""
         amplitude = self._known(number, result)
         if amplitude is None:
             if of_complex:
@@ -411,8 +446,13 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             amplitude = Amplitude(most, exact, overflows, infinite)
             if self._amplitudes:
                 self._amplitudes.hold(number, amplitude, func in PRODUCTS | OF_TWO)
-        # A result that shares memory with an argument is copied, so that the argument does not change.
-        own = result.clone() if _returns_a_part(func) else result
+        own = owned(func, result)
+        dims = self._amplitudes.dims if self._amplitudes is not None and self._runs > 1 else None
+        dim = dims[number] if dims else 0
+        if dim:
+            if _region.beside is not None:
+                raise UnlikeOneRun
+            own = parted(own, dim, self._runs).contiguous()
         before = own.clone() if amplitude.infinite else None
         most, common = amplitude.most, self._accumulator
         if self._times > 1:
@@ -421,7 +461,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if before is not None:  # what is infinite stays infinite: a mask of -inf has no error
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)
-        return own
+        return own.movedim(0, dim).reshape(result.shape) if dim else own
 
     def _saved(self, tensor: Tensor) -> Tensor:
         """What backward finds in place of a tensor that forward has computed: the narrow one in some runs."""
@@ -455,6 +495,11 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         known = self._amplitudes.of(number)
         if self._runs == 1:
             return known if known is not None and known.most.shape == result.shape else None
+        if self._amplitudes.dims is not None and known is not None:
+            dim = dim_of_runs(known.most, result, self._runs)
+            if dim is None or dim != self._amplitudes.dims.get(number):
+                raise UnlikeOneRun
+            return known
         if known is None or not (result.shape == (self._runs, *known.most.shape) or self._is_folded(known, result)):
             raise UnlikeOneRun
         return known
@@ -604,6 +649,11 @@ def _marked(mask: Tensor, result: Tensor, part: Any, sizes: Tensor, limit: float
 def _is_mutable(func: Any) -> bool:
     """Whether it writes to an argument. Cached: to read a schema takes longer than a small operation."""
     return bool(func._schema.is_mutable)
+
+
+def owned(func: Any, result: Tensor) -> Tensor:
+    """The result; a copy if it may share memory with an argument, so that the argument does not change."""
+    return result.clone() if _returns_a_part(func) else result
 
 
 @cache

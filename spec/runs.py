@@ -3,18 +3,21 @@
 Most of the time of a small operation is spent in Python. So the first run is made alone, and finds how far each
 operation may err. The other runs are made together, by `torch.func.vmap` over the inputs expanded once for each run:
 every operation then returns the results of all runs. Two checks show that it is the same evaluation: there are as many
-operations as in the first run, and each result has the same shape with one more dimension. An evaluation that vmap
-cannot map, for example because it looks at values, is made run by run.
+operations as in the first run, and each result has the same shape with one more dimension. Where these fail, the first
+run is made under vmap too (`spec.mapped`). An evaluation that vmap cannot map, for example because it looks at values,
+is made run by run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 
 import torch
 from torch import Tensor
 
 from spec.formulas import choosing
+from spec.mapped import OfEachRun, TwoAlike
 from spec.rounding import Amplitudes, Rounding, UnlikeOneRun
 
 #: Monte Carlo runs behind an envelope.
@@ -41,23 +44,34 @@ def rounded_runs(
     amplitudes = Amplitudes()
     first = Rounding(dtype, seed, amplitudes, times=times)
     runs = [_one(evaluate, inputs, first, seed)]
-    most = min(count, _AT_ONCE // max(amplitudes.largest, 1)) if inputs else 1
-    while len(runs) < count:
-        together = min(most, count - len(runs))
-        if together > 1:
-            mode = Rounding(dtype, seed + len(runs), amplitudes, runs=together, times=times)
-            try:
-                found = _many(evaluate, inputs, mode, seed + len(runs), together)
-                if mode.number != first.number:
-                    raise UnlikeOneRun
-            except Exception:  # from vmap or a reference: an error of the reference itself is raised again, run by run
-                most = 1
-            else:
-                runs += found
-        else:
-            mode = Rounding(dtype, seed + len(runs), amplitudes, times=times)
-            runs.append(_one(evaluate, inputs, mode, seed + len(runs)))
-    return runs
+    most = min(count - 1, _AT_ONCE // max(amplitudes.largest, 1)) if inputs else 1
+
+    def one(run: int) -> list[Tensor]:
+        return _one(evaluate, inputs, Rounding(dtype, run, amplitudes, times=times), run)
+
+    def others(amplitudes: Amplitudes, operations: int, mapped: bool = False) -> list[list[Tensor]]:
+        found: list[list[Tensor]] = []
+        for begin in range(seed + 1, seed + count, most):
+            together = min(most, seed + count - begin)
+            if together == 1:
+                found.append(one(begin))
+                break
+            mode = Rounding(dtype, begin, amplitudes, runs=together, times=times)
+            found += _many(evaluate, inputs, mode, begin, together, mapped)
+            if mode.number != operations:
+                raise UnlikeOneRun
+        return found
+
+    if most > 1:
+        with suppress(Exception):  # from vmap or a reference: an error of the reference itself is raised again below
+            return runs + others(amplitudes, first.number)
+        with suppress(Exception):
+            amplitudes_mapped = Amplitudes()
+            alone = Rounding(dtype, seed, amplitudes_mapped, times=times)
+            found = _many(evaluate, inputs, alone, seed, 1, mapped=True)
+            _many(evaluate, inputs, TwoAlike(dtype, amplitudes_mapped), 0, 2, mapped=True)
+            return found + others(amplitudes_mapped, alone.number, mapped=True)
+    return runs + [one(run) for run in range(seed + 1, seed + count)]
 
 
 def _one(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int) -> list[Tensor]:
@@ -66,9 +80,11 @@ def _one(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int
     return [tensor.detach() for tensor in results]
 
 
-def _many(evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int, count: int) -> list[list[Tensor]]:
+def _many(
+    evaluate: Evaluate, inputs: Sequence[Tensor], mode: Rounding, seed: int, count: int, mapped: bool = False
+) -> list[list[Tensor]]:
     def chosen(second: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-        with choosing(second):
+        with choosing(second), OfEachRun(second) if mapped else nullcontext():
             return evaluate(*given)
 
     with mode:

@@ -88,6 +88,19 @@ def _real_products(x: Tensor, y: Tensor) -> Tensor:
     return torch.stack((a @ c - b @ d, a @ d + b @ c), -1)
 
 
+def _normalised(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    deviation = x - x.mean(dims, keepdim=True)
+    return deviation * torch.rsqrt(deviation.square().mean(dims, keepdim=True) + 1e-5)
+
+
+def _of_groups(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return _normalised(x.unflatten(1, (2, -1)), (2, 3)).flatten(1, 2) * w[:, None] + b[:, None]
+
+
+def _of_batch(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    return _normalised(x, (0, 2, 3)) * w[:, None, None] + b[:, None, None]
+
+
 _IMAGE = (2, 3, 6, 8)
 PAIRS = (
     Pair("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), _shifted_sum, (_IMAGE, (4, 3, 3, 3), (4,))),
@@ -111,6 +124,14 @@ PAIRS = (
         (_IMAGE,),
     ),
     Pair("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), _shuffled, ((2, 8, 3, 4),)),
+    Pair("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), _of_groups, ((3, 4, 5), (4,), (4,))),
+    Pair(
+        "batch_norm",
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        _of_batch,
+        (_IMAGE, (3,), (3,)),
+    ),
+    Pair("instance_norm", F.instance_norm, lambda x: _normalised(x, (2, 3)), (_IMAGE,)),
     Pair("prod", lambda x: x.prod(-1), lambda x: x[:, 4] * x[:, 3] * x[:, 2] * x[:, 1] * x[:, 0], ((4, 5),)),
     Pair("cumprod", lambda x: x.cumprod(-1), _running_product, ((4, 5),)),
     Pair("mv", lambda w, x: w @ x, lambda w, x: (w * x).sum(1), ((5, 9), (9,))),
