@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,6 +19,8 @@ from spec.contract import Operator
 _SIZES = (2, 3, 4, 5, 8, 17, 33, 1)
 _STEPS = (2, 3, 1)
 _NUMBERS = 14
+#: So many variants of each way are called before any is drawn: a storage can be too small in three ways.
+_VARIANTS = 3
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,16 @@ class HostileCall:
         parts += [f"{self.arguments} arguments"] if self.arguments is not None else []
         parts += ["requiring grad"] if self.grad else []
         return f"{operator.title}({'; '.join(parts)})"
+
+
+def one_at_a_time(operator: Operator) -> Iterator[HostileCall]:
+    """Calls in which one argument is spoilt, each argument in each way; they do not depend on what is drawn.
+
+    What is refused comes first: it takes less time than what is answered, and judged.
+    """
+    sizes = tuple((symbol, (_STEPS if symbol in operator.sequential else _SIZES)[0]) for symbol in operator.symbols())
+    for kind, arg, number in product(reversed(SPOILINGS), operator.inputs, range(_VARIANTS)):
+        yield HostileCall(sizes=sizes, spoilt=((arg.name, kind, number),))
 
 
 @st.composite

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from backends.base import CompiledOperator
 from harness.discovery import FoundBackend
 from harness.errors import Failure, HarnessError, UsageError
-from harness.fuzzing.calls import HostileCall, hostile_calls
+from harness.fuzzing.calls import HostileCall, hostile_calls, one_at_a_time
 from harness.fuzzing.outcome import judge_call
 from harness.fuzzing.spoiling import Impossible
 from harness.judging import judge as judging
@@ -47,7 +48,8 @@ NAME = "hostile-calls"
 class Fuzzing:
     """The check: hostile calls for `seconds`, from `seed`, `examples` at a time; `folder` keeps what failed.
 
-    `larger` are sizes that one dimension has in half of the calls.
+    Before any is drawn, each argument is spoilt in each way, in at most half of the time. `larger` are sizes that one
+    dimension has in half of the calls.
     """
 
     seconds: float = 0.0
@@ -59,7 +61,13 @@ class Fuzzing:
     def __call__(self, subject: Subject) -> dict[str, Any]:
         """Draw hostile calls until the time is used; returns how many, and counts of their results."""
         came_out: Counter[str] = Counter()
-        end = time.monotonic() + self.seconds
+        begin = time.monotonic()
+        end = begin + self.seconds
+        for call in one_at_a_time(subject.operator):
+            if time.monotonic() - begin > self.seconds / 2:
+                break
+            with suppress(Impossible):
+                _judge(subject, call, came_out)
         turn = 0
         while turn == 0 or time.monotonic() < end:
             _draw(self, subject, self.seed + turn, came_out)
@@ -72,9 +80,17 @@ class Fuzzing:
         return Property(NAME, "any call is refused cleanly or answered right, and nothing crashes", self)
 
 
-def _draw(fuzzing: Fuzzing, subject: Subject, first: int, came_out: Counter[str]) -> None:
-    failed: list[HostileCall] = []
+def _judge(subject: Subject, call: HostileCall, came_out: Counter[str]) -> None:
+    """Count how the call came out. Raises Failure with a script, or Impossible."""
+    words = call.describe(subject.operator)
+    traced.write_down(words, script(subject, call, words))
+    try:
+        came_out[judge_call(subject, call)] += 1
+    except Failure as failure:
+        raise failure.adding(reproducer=script(subject, call, str(failure))) from failure
 
+
+def _draw(fuzzing: Fuzzing, subject: Subject, first: int, came_out: Counter[str]) -> None:
     @seed(first)
     @settings(
         max_examples=fuzzing.examples,
@@ -87,20 +103,12 @@ def _draw(fuzzing: Fuzzing, subject: Subject, first: int, came_out: Counter[str]
     )
     @given(hostile_calls(subject.operator, fuzzing.larger))
     def run(call: HostileCall) -> None:
-        words = call.describe(subject.operator)
-        traced.write_down(words, script(subject, call, words))
         try:
-            came_out[judge_call(subject, call)] += 1
+            _judge(subject, call, came_out)
         except Impossible:
             assume(False)
-        except Failure:
-            failed.append(call)
-            raise
 
-    try:
-        run()
-    except Failure as failure:
-        raise failure.adding(reproducer=script(subject, failed[-1], str(failure))) from failure
+    run()
 
 
 def chosen(selection: Selection) -> list[Slot]:

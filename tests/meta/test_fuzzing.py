@@ -50,8 +50,6 @@ class Dense(Honest):
     def check(self, *inputs: Tensor) -> None:
         super().check(*inputs)
         for arg, tensor in zip(LLTM.inputs, inputs, strict=True):
-            if tensor.is_nested:
-                raise TypeError(f"{arg.name} was nested, but should be dense")
             ends = [(size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)]
             reach = (1 + tensor.storage_offset() + sum(ends)) * tensor.element_size()
             if tensor.numel() and tensor.untyped_storage().nbytes() < reach:
@@ -63,6 +61,8 @@ class Dense(Honest):
         for arg, value in zip(LLTM.inputs, inputs, strict=True):
             if not isinstance(value, Tensor):
                 raise TypeError(f"{arg.name} was {type(value).__name__}, but should be a Tensor")
+            if value.is_nested:
+                raise TypeError(f"{arg.name} was nested, but should be dense")
         return super().__call__(*inputs)
 
 
@@ -186,6 +186,26 @@ def test_a_kernel_for_larger_sizes_is_reached_if_one_is_asked_for(larger: tuple[
         return (new_h * 1.5, new_cell) if max(new_h.shape) >= 100 else (new_h, new_cell)
 
     assert judge(_subject(wrong_from_100_on), Fuzzing(examples=50, larger=larger).property).verdict == verdict
+
+
+@pytest.mark.parametrize("name", ["input", "old_cell"])
+def test_each_argument_is_spoilt_in_each_way_before_any_call_is_drawn(name: str) -> None:
+    """A check of the storage that is one element off for one argument, whatever the seed is."""
+    place = [arg.name for arg in LLTM.inputs].index(name)
+
+    def takes_one_element_less(*inputs: Any) -> Any:
+        whole = list(inputs)
+        given = whole[place]
+        if isinstance(given, Tensor) and not given.is_nested and given.layout == torch.strided:
+            storage = given.untyped_storage()
+            if storage.nbytes() == given.numel() * given.element_size() - given.element_size():
+                whole[place] = torch.zeros(given.shape, dtype=given.dtype)
+        return Dense()(*whole)
+
+    cell = judge(_subject(takes_one_element_less), Fuzzing(seconds=20, examples=1).property)
+    assert cell.verdict == FAIL
+    assert f"{name} without storage" in cell.reason
+    assert judge(_subject(Dense()), Fuzzing(seconds=1, examples=1).property).verdict == PASS
 
 
 def test_a_shipped_backend_stands_a_short_session() -> None:
