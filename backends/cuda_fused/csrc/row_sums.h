@@ -37,17 +37,35 @@ __device__ void row_sums(real& first, real& second, int threads, int round) {
   }
 }
 
+/// The sum of `value` over the threads of a row, as `row_sums` makes it.
+template <int block, typename real>
+__device__ real row_sum_of_round(real value, int threads, int round) {
+  for (int distance = (threads < kLanes ? threads : kLanes) / 2; distance > 0; distance /= 2) {
+    value += from_lane(value, distance);
+  }
+  if (threads <= kLanes) return value;
+  __shared__ real of_warp[2][block / kLanes];
+  const int warp = static_cast<int>(threadIdx.x) / kLanes, lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int warps = threads / kLanes, own = warps - 1;
+  if (lane == 0) of_warp[round][warp] = value;
+  __syncthreads();
+  value = of_warp[round][(warp & ~own) + (lane & own)];
+  for (int distance = warps / 2; distance > 0; distance /= 2) value += from_lane(value, distance);
+  return value;
+}
+
 /// Mean and sum of squared deviations of `count` numbers.
 template <typename real>
 struct Moments {
   real mean = 0, squares = 0, count = 0;
 
-  /// Adds other numbers, by the formula of Chan, Golub and LeVeque (1983), which cancels nothing.
+  /// Adds other numbers, by the formula of Chan, Golub and LeVeque (1983), which cancels nothing. A count of 0 comes
+  /// between the factors: the square of a large mean would be infinite, and 0 times it is not 0.
   __device__ void add(const Moments& other) {
     const real total = count + other.count, apart = other.mean - mean;
     const real part = total > 0 ? other.count / total : real(0);
     mean += apart * part;
-    squares += other.squares + apart * apart * count * part;
+    squares += other.squares + apart * count * part * apart;
     count = total;
   }
 
