@@ -16,7 +16,7 @@ namespace OPERATOR_NAMESPACE {
 template <typename scalar_t, int elements>
 constexpr int blocks_forward() {
   constexpr int bytes = elements * sizeof(compute_t<scalar_t>);
-  if (bytes > 128) return 2;
+  if (bytes > 128 || (bytes > 64 && sizeof(scalar_t) == 8)) return 2;
   return bytes > 64 && sizeof(scalar_t) > 2 ? 3 : 4;
 }
 

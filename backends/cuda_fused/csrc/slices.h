@@ -80,8 +80,7 @@ __device__ real sum_over_slices(int count, Value value) {
   real sum = 0;
 #pragma unroll 2
   for (int slice = static_cast<int>(threadIdx.x) % kLanes; slice < count; slice += kLanes) sum += value(slice);
-  for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += from_lane(sum, distance);
-  return sum;
+  return sum_over_lanes(sum, kLanes);
 }
 
 }  // namespace OPERATOR_NAMESPACE

@@ -93,10 +93,8 @@ __global__ void __launch_bounds__(kBlockSize, 2)
           of_bias.lane[l] += g.lane[l];
         }
         if (!place.is_there) sum_h = sum_h_xhat = 0;
-        for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-          sum_h += from_lane(sum_h, distance);
-          sum_h_xhat += from_lane(sum_h_xhat, distance);
-        }
+        sum_h = sum_over_lanes(sum_h, kLanes);
+        sum_h_xhat = sum_over_lanes(sum_h_xhat, kLanes);
         if (lane != 0) continue;
         real* const to = &of_warp[row + k - first][0][warp];
         to[0] = begin == start ? sum_h : to[0] + sum_h;
