@@ -79,12 +79,43 @@ void launch(const char* name, void (*kernel)(Parameters...), int64_t items, void
 }
 
 /// Waits until the kernel before this one in its stream has ended, and what it wrote can be read: the first statement
-/// of a kernel that `launch_early` launches.
+/// of a kernel that is launched early, or what comes before it reads nothing that the kernel before it writes.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
+
+/// Lets a kernel after this one that is launched early begin as soon as all blocks of this one have. Without it, it
+/// begins when all of them have ended.
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+#if !defined(CUDA_EMULATED) && !defined(__HIPCC__)
+/// Launches a kernel that waits with `wait_for_previous`; where the GPU supports it, before the one before it has
+/// ended.
+template <typename... Parameters>
+void launch_overlapping(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, void* stream,
+                        std::type_identity_t<Parameters>... arguments) {
+  int device = 0, generation = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &early;
+  config.numAttrs = generation >= 9 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, arguments...);
+  check_launch(name);
+}
+#endif
 
 /// `launch` for a kernel that begins with `wait_for_previous`: where the GPU supports it, the launch
 /// overlaps with the end of the kernel before it, which saves most of a microsecond.
@@ -94,20 +125,7 @@ void launch_early(const char* name, void (*kernel)(Parameters...), int64_t items
 #if defined(CUDA_EMULATED) || defined(__HIPCC__)
   launch(name, kernel, items, stream, arguments...);
 #else
-  int device = 0, generation = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&generation, cudaDevAttrComputeCapabilityMajor, device);
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid_for(items, kBlockSize);
-  config.blockDim = {kBlockSize};
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &early;
-  config.numAttrs = generation >= 9 ? 1 : 0;
-  cudaLaunchKernelEx(&config, kernel, arguments...);
-  check_launch(name);
+  launch_overlapping(name, kernel, grid_for(items, kBlockSize), {kBlockSize}, stream, arguments...);
 #endif
 }
 
@@ -122,6 +140,17 @@ void launch_blocks(const char* name, void (*kernel)(Parameters...), dim3 grid, d
   kernel<<<grid, block, 0, cuda_stream>>>(arguments...);
 #endif
   check_launch(name);
+}
+
+/// `launch_early` for a kernel with barriers, of a grid and blocks of its own.
+template <typename... Parameters>
+void launch_blocks_early(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, void* stream,
+                         std::type_identity_t<Parameters>... arguments) {
+#if defined(CUDA_EMULATED) || defined(__HIPCC__)
+  launch_blocks(name, kernel, grid, block, stream, arguments...);
+#else
+  launch_overlapping(name, kernel, grid, block, stream, arguments...);
+#endif
 }
 
 /// `launch` for a kernel with barriers, whose blocks take `items_per_block` items each.

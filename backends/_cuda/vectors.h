@@ -27,6 +27,13 @@ __device__ void store(scalar_t* to, const Vector<scalar_t, width>& vector) {
   *reinterpret_cast<Vector<scalar_t, width>*>(to) = vector;
 }
 
+/// Lets the memory at `from` come to the cache that all blocks share, and does not wait for it.
+__device__ inline void begin_caching([[maybe_unused]] const void* from) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+#endif
+}
+
 /// Calls `body.operator()<width>()` with the width of 16 bytes if a row of `row_size` elements is a whole number of
 /// such vectors and all pointers are aligned to them; with width 1 otherwise.
 template <typename scalar_t, typename Body>

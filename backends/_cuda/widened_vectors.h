@@ -31,6 +31,15 @@ __device__ Vector<real, width> widened(const Vector<scalar_t, width>& vector) {
   return result;
 }
 
+/// The vector at `from + column`. `from` may be null unless `is_there`: each element is `otherwise` then.
+template <int width, bool is_there = false, typename scalar_t, typename index_t>
+__device__ Vector<scalar_t, width> vector_or(const scalar_t* from, index_t column, float otherwise) {
+  if (is_there || from != nullptr) return load<width>(from + column);
+  Vector<scalar_t, width> result;
+  for (int lane = 0; lane < width; ++lane) result.lane[lane] = static_cast<scalar_t>(otherwise);
+  return result;
+}
+
 /// The vector at `from + column`, widened. `from` may be null unless `is_there`: each element is `otherwise` then.
 template <int width, bool is_there = false, typename real, typename scalar_t, typename index_t>
 __device__ Vector<real, width> load_or(const scalar_t* from, index_t column, real otherwise) {

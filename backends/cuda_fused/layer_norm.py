@@ -14,6 +14,8 @@ IMPLEMENTATION = CompiledOperator(
         CSRC / "rows.cu",
         CSRC / "rows_backward.cu",
         CSRC / "few_rows_backward.cu",
+        CSRC / "split_rows.cu",
+        CSRC / "split_rows_backward.cu",
         CSRC / "long_rows.cu",
         CSRC / "layer_norm.cpp",
     ),

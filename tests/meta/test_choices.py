@@ -18,7 +18,10 @@ from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.lltm import CSRC
 
 DRIVER = Path(__file__).parent / "native" / "choices.cpp"
-KERNELS = ("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "long_rows.cu", "lltm.cu", "lltm_small.cu")
+KERNELS = (
+    *("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "split_rows.cu", "long_rows.cu"),
+    *("lltm.cu", "lltm_small.cu"),
+)
 
 #: One worker, which builds the driver once.
 pytestmark = pytest.mark.xdist_group("choices")
@@ -67,6 +70,7 @@ def test_a_threshold_is_held_for_each_multiprocessor(driver: Path, device: str) 
     # 16 rows of a state, and as many features: 3 * 16 * state * 2 * state products, at most 2^15 for each.
     assert found.pop("small") == str(isqrt(2**15 * down // 96))
     assert found.pop("few rows") == str(down)
+    assert found.pop("rows that several blocks share") == str(multiprocessors // 2)
     for dtype, bytes in (("float64", 8), ("float32", 4), ("float16", 2)):
         tiles = 512 // (32 * 16 // bytes)
         assert found.pop(f"parts of a bias gradient in {dtype}") == str(4 * down // tiles)
@@ -76,7 +80,8 @@ def test_a_threshold_is_held_for_each_multiprocessor(driver: Path, device: str) 
 
 def test_an_h200_gets_what_was_measured_there(driver: Path) -> None:
     found = _answers(driver, "H200", "sizes")
-    assert found[:2] == ["few rows: 128", f"small: {isqrt(2**22 // 96)}"]
+    assert found[:2] == ["few rows: 128", "rows that several blocks share: 66"]
+    assert found[2] == f"small: {isqrt(2**22 // 96)}"
 
 
 @pytest.mark.parametrize("device", ROWS)

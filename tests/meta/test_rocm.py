@@ -47,7 +47,13 @@ def _layer_norm(backend: str) -> CompiledOperator:
     [
         ("cuda-raw-pointer", ["layer_norm.hip"]),
         ("cuda-accessor", ["layer_norm.hip"]),
-        ("cuda-fused", ["rows.hip", "rows_backward.hip", "few_rows_backward.hip", "long_rows.hip"]),
+        (
+            "cuda-fused",
+            [
+                *("rows.hip", "rows_backward.hip", "few_rows_backward.hip"),
+                *("split_rows.hip", "split_rows_backward.hip", "long_rows.hip"),
+            ],
+        ),
     ],
 )
 def test_the_translation_leaves_no_cuda_behind(tmp_path: Path, backend: str, names: list[str]) -> None:

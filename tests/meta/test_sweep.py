@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch.nn.functional as F
 
 from harness.bench import record
+from tools.sweep import __main__ as sweep_command
 from tools.sweep import drawing, measuring
 from tools.sweep.grid import GRIDS, Grid
 
@@ -42,6 +44,16 @@ def test_a_grid_has_every_point_that_is_not_too_large() -> None:
         {"batch": 1, "state_size": 16, "input_features": 16},
         {"batch": 4, "state_size": 8, "input_features": 8},
     ]
+
+
+def test_points_that_are_named_come_in_their_order() -> None:
+    assert [case.name for case in GRID.cases([(16, 64), (3, 5)])] == ["16x64", "3x5"]
+
+
+@pytest.mark.parametrize("text", ["64", "x64", "64x", "64xa", "0x4", "-1x4"])
+def test_a_point_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="should be two sizes, as 64x1024"):
+        sweep_command._point(text)
 
 
 def test_each_point_is_timed_beside_its_rivals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,17 @@ from harness.bench import record
 from harness.running import environment
 from tools.sweep import __doc__ as meaning
 from tools.sweep.drawing import DOCUMENT, draw
-from tools.sweep.grid import GRIDS
+from tools.sweep.grid import GRIDS, Point
 from tools.sweep.measuring import Row, compile_ahead, measure
 
 KIND = "sweep"
+
+
+def _point(text: str) -> Point:
+    rows, _, columns = text.partition("x")
+    if not (rows.isdecimal() and columns.isdecimal() and int(rows) > 0 and int(columns) > 0):
+        raise argparse.ArgumentTypeError(f"point was {text!r}, but should be two sizes, as 64x1024")
+    return int(rows), int(columns)
 
 
 def main() -> None:
@@ -23,6 +30,9 @@ def main() -> None:
     parser.add_argument("--backend", default="cuda-fused")
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     parser.add_argument("--dtype", action="append", help="default: float32 and bfloat16")
+    parser.add_argument(
+        "--point", type=_point, action="append", metavar="ROWSxCOLUMNS", help="in this order; default: the whole grid"
+    )
     parser.add_argument("--processes", type=int, default=12, help="that compile at the same time")
     parser.add_argument("-o", "--output", type=Path, default=Path("reports/sweep.json"))
     parser.add_argument("--draw", type=Path, nargs="+", metavar="RECORD")
@@ -48,8 +58,9 @@ def main() -> None:
     def keep(rows: list[Row], missing: list[Row]) -> None:
         record.write({**about, "rows": rows, "missing": missing}, given.output)
 
-    compile_ahead(given.operator, given.device, dtypes, given.processes)
-    measure(GRIDS[given.operator], given.backend, given.device, dtypes, print, keep)
+    points = given.point or ()
+    compile_ahead(given.operator, given.device, dtypes, given.processes, points)
+    measure(GRIDS[given.operator], given.backend, given.device, dtypes, print, keep, points)
 
 
 if __name__ == "__main__":

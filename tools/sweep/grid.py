@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,6 +12,8 @@ from torch import Tensor
 
 from spec import lltm
 from spec.contract import Case
+
+Point = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,14 @@ class Grid:
     others: tuple[tuple[str, str], ...] = ()
     most: int = 2**29
 
-    def cases(self) -> Iterator[Case]:
-        """One case for each point of the grid that is not too large."""
+    def cases(self, points: Sequence[Point] = ()) -> Iterator[Case]:
+        """One case for each of `points`, in their order; without them, for each point that is not too large."""
         (row, row_sizes), (column, column_sizes) = self.rows, self.columns
-        for of_row, of_column in product(row_sizes, column_sizes):
-            if of_row * of_column <= self.most:
-                sizes = {row: of_row, column: of_column}
-                sizes |= {symbol: sizes[same] for symbol, same in self.others}
-                yield Case(f"{of_row}x{of_column}", sizes, "a point of the sweep")
+        every = [point for point in product(row_sizes, column_sizes) if point[0] * point[1] <= self.most]
+        for of_row, of_column in points or every:
+            sizes = {row: of_row, column: of_column}
+            sizes |= {symbol: sizes[same] for symbol, same in self.others}
+            yield Case(f"{of_row}x{of_column}", sizes, "a point of the sweep")
 
 
 def _layer_norm(input: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

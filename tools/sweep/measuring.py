@@ -19,7 +19,7 @@ from harness.judging.subject import Subject
 from harness.measuring import clocks, work
 from harness.running.selection import DTYPE_NAMES, Selection, slots
 from spec.contract import FORWARD, FORWARD_AND_BACKWARD, Case, Operator
-from tools.sweep.grid import GRIDS, Grid
+from tools.sweep.grid import GRIDS, Grid, Point
 
 PHASES = (FORWARD, FORWARD_AND_BACKWARD)
 NATIVE, COMPILED = "torch-native", "torch.compile"
@@ -50,10 +50,12 @@ def compiled(grid: Grid) -> Callable[..., Any]:
     return function
 
 
-def compile_share(name: str, device: str, dtypes: Sequence[str], share: int, shares: int) -> None:
+def compile_share(
+    name: str, device: str, dtypes: Sequence[str], points: Sequence[Point], share: int, shares: int
+) -> None:
     """Compile every `shares`-th point: what PyTorch's cache on disk keeps, and another process finds."""
     grid, operator = GRIDS[name], operators()[name]
-    for number, case in enumerate(grid.cases()):
+    for number, case in enumerate(grid.cases(points)):
         if number % shares == share:
             for dtype in dtypes:
                 for phase in PHASES:
@@ -61,10 +63,11 @@ def compile_share(name: str, device: str, dtypes: Sequence[str], share: int, sha
                     work.prepare(compiled(grid), [(inputs, cotangents)], phase, device).once()
 
 
-def compile_ahead(name: str, device: str, dtypes: Sequence[str], shares: int) -> None:
-    """Compile all points in that many processes at the same time."""
+def compile_ahead(name: str, device: str, dtypes: Sequence[str], shares: int, points: Sequence[Point] = ()) -> None:
+    """Compile these points, or all, in that many processes at the same time."""
     spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=compile_share, args=(name, device, dtypes, k, shares)) for k in range(shares)]
+    given = (name, device, dtypes, points)
+    processes = [spawn.Process(target=compile_share, args=(*given, k, shares)) for k in range(shares)]
     for process in processes:
         process.start()
     for process in processes:
@@ -88,8 +91,10 @@ def measure(
     dtypes: Sequence[str],
     say: Callable[[str], None],
     keep: Callable[[list[Row], list[Row]], None] = lambda _rows, _missing: None,
+    points: Sequence[Point] = (),
 ) -> tuple[list[Row], list[Row]]:
-    """(rows, missing): a row for each point, dtype and phase, with seconds and ratios; and what was wrong there.
+    """(rows, missing): a row for each of these points, or all, for each dtype and phase, with seconds and ratios; and
+    what was wrong there.
 
     `keep` gets them after each point, so that a run that is ended early loses only its current one.
     """
@@ -98,7 +103,7 @@ def measure(
     missing: list[Row] = []
     for dtype in dtypes:
         subjects = subjects_of(name, backend, device, dtype)
-        for case in grid.cases():
+        for case in grid.cases(points):
             say(f"{name} {dtype} {case.name}")
             place = {"operator": name, "dtype": dtype, "sizes": dict(case.sizes)}
             own = subjects[backend]

@@ -3,6 +3,7 @@
 #include "launch.h"
 #include "layer_norm_math.h"
 #include "multiprocessors.h"
+#include "row_sums.h"
 #include "row_vectors.h"
 #include "rows.h"
 #include "slots.h"
@@ -38,8 +39,8 @@ __device__ void gradient_of_row(const Place& place, int64_t row, bool is_there,
       sum_h_xhat += grad * w.lane[lane] * xhat;
     }
   }
-  const real mean_h = row_sum(sum_h, place.threads) / static_cast<real>(columns);
-  const real mean_h_xhat = row_sum(sum_h_xhat, place.threads) / static_cast<real>(columns);
+  row_sums<kBlockSize>(sum_h, sum_h_xhat, place.threads, 0);
+  const real mean_h = sum_h / static_cast<real>(columns), mean_h_xhat = sum_h_xhat / static_cast<real>(columns);
 #pragma unroll
   for (int k = 0; k < held; ++k) {
     if (!is_there || !place.has<width>(k)) continue;

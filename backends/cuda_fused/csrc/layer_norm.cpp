@@ -1,5 +1,6 @@
 // LayerNorm in fused kernels: rows that fit a block are read once (rows.cu, rows_backward.cu, few_rows_backward.cu),
-// other rows in each pass (long_rows.cu).
+// few longer ones are shared by several blocks (split_rows.cu, split_rows_backward.cu), and other rows are read in each
+// pass (long_rows.cu).
 //
 // The kernels take no strides, so what is not contiguous is copied first.
 #include "rows.h"
@@ -20,10 +21,20 @@ void layer_norm_rows_forward(const Tensor& input, const Tensor& weight, const Te
                              const Tensor& output, const Tensor& mean, const Tensor& rstd) {
   const Tensor x = input.contiguous(), w = dense_or_undefined(weight), b = dense_or_undefined(bias);
   const void *of_x = x.const_data_ptr(), *of_w = pointer_or_null(w), *of_b = pointer_or_null(b);
-  const bool fits = fits_forward(x.scalar_type(), x.size(1), {of_x, of_w, of_b, output.const_data_ptr()});
-  const auto launch = fits ? launch_rows_forward : launch_long_rows_forward;
-  launch(x.scalar_type(), x.size(0), x.size(1), of_x, of_w, of_b, eps, output.mutable_data_ptr(),
-         mean.mutable_data_ptr(), rstd.mutable_data_ptr(), current_stream(x));
+  const int64_t rows = x.size(0), columns = x.size(1);
+  const auto dtype = x.scalar_type();
+  const std::initializer_list<const void*> pointers = {of_x, of_w, of_b, output.const_data_ptr()};
+  void *const to_y = output.mutable_data_ptr(), *const to_mean = mean.mutable_data_ptr();
+  void *const to_rstd = rstd.mutable_data_ptr(), *const stream = current_stream(x);
+  if (fits_forward(dtype, columns, pointers)) {
+    launch_rows_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd, stream);
+  } else if (is_split(dtype, rows, columns, pointers)) {
+    const Tensor numbers = at::empty({split_forward_numbers(dtype, rows, columns, pointers)}, rstd.options());
+    launch_split_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd,
+                         numbers.mutable_data_ptr(), stream);
+  } else {
+    launch_long_rows_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd, stream);
+  }
 }
 
 void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
@@ -34,11 +45,18 @@ void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, 
   const int64_t rows = x.size(0), columns = x.size(1);
   const auto dtype = x.scalar_type();
   const void *of_mean = mean.const_data_ptr(), *of_rstd = rstd.const_data_ptr();
-  void *const to_x = place_or_null(d_input), *const stream = current_stream(x);
+  void *const to_x = place_or_null(d_input), *const to_w = place_or_null(d_weight), *const to_b = place_or_null(d_bias);
+  void* const stream = current_stream(x);
   const bool fits_registers = fits_backward(dtype, columns, {of_g, of_x, of_w, to_x});
   if (fits_registers && is_few(rows)) {
-    launch_few_rows_backward(dtype, rows, columns, of_g, of_x, of_mean, of_rstd, of_w, to_x, place_or_null(d_weight),
-                             place_or_null(d_bias), stream);
+    launch_few_rows_backward(dtype, rows, columns, of_g, of_x, of_mean, of_rstd, of_w, to_x, to_w, to_b, stream);
+    return;
+  }
+  const std::initializer_list<const void*> pointers = {of_g, of_x, of_w, to_x, to_w, to_b};
+  if (!fits_registers && is_split(dtype, rows, columns, pointers)) {
+    const Tensor numbers = at::empty({split_backward_numbers(dtype, rows, columns, pointers)}, rstd.options());
+    launch_split_backward(dtype, rows, columns, of_g, of_x, of_mean, of_rstd, of_w, to_x, to_w, to_b,
+                          numbers.mutable_data_ptr(), stream);
     return;
   }
   const bool fits = fits_registers && has_memory_for_rows(dtype, rows, columns);
@@ -56,7 +74,7 @@ void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, 
     }
   }
   if (wants_sums) {
-    launch_totals(dtype, parts, columns, sums.const_data_ptr(), place_or_null(d_weight), place_or_null(d_bias), stream);
+    launch_totals(dtype, parts, columns, sums.const_data_ptr(), to_w, to_b, stream);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "launch.h"
 #include "layer_norm_math.h"
+#include "row_sums.h"
 #include "row_vectors.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -15,27 +16,67 @@ namespace OPERATOR_NAMESPACE {
 template <typename scalar_t, int elements>
 constexpr int blocks_forward() {
   constexpr int bytes = elements * sizeof(compute_t<scalar_t>);
-  if (bytes > 128) return 2;
+  if (bytes > 128 || (bytes > 64 && sizeof(scalar_t) == 8)) return 2;
   return bytes > 64 && sizeof(scalar_t) > 2 ? 3 : 4;
 }
 
-/// `plain`: there are weight and bias, all threads have `held` vectors, and no block has a row beyond the end. Weight
-/// and bias are not `__restrict__`, so that the compiler does not load them before the sums are known: there are not
-/// enough registers for both.
-template <typename scalar_t, int width, int held, bool plain, int blocks = blocks_forward<scalar_t, width * held>()>
+/// Vectors of a thread up to which there is always room for as many of weight and bias.
+constexpr int kAlwaysAhead = 2;
+
+/// Blocks on a multiprocessor that leave a thread room for weight and bias beside its row.
+template <typename scalar_t, int held>
+constexpr int blocks_ahead() {
+  if (held == 1) return 4;
+  if (held == 2) return sizeof(scalar_t) == 4 ? 5 : 3;
+  return held == 4 ? 2 : 1;
+}
+
+/// The widened elements of `vector` without the mean, and what they are multiplied with and added to.
+template <typename real, typename scalar_t, int width>
+__device__ Vector<scalar_t, width> scaled(const real (&centred)[width], real rstd,
+                                          const Vector<scalar_t, width>& weight, const Vector<scalar_t, width>& bias) {
+  const auto w = widened<real>(weight), b = widened<real>(bias);
+  Vector<scalar_t, width> y;
+  for (int lane = 0; lane < width; ++lane) y.lane[lane] = centred[lane] * rstd * w.lane[lane] + b.lane[lane];
+  return y;
+}
+
+/// `plain`: there are weight and bias, all threads have `held` vectors, and no block has a row beyond the end.
+///
+/// `ahead`: weight and bias are loaded together with the row, so that no row waits for memory twice. Otherwise there
+/// are not enough registers for both, and one block lets them come to a cache meanwhile; weight and bias are not
+/// `__restrict__`, so that the compiler does not load them before the sums are known.
+template <typename scalar_t, int width, int held, bool plain, bool ahead, int blocks>
 __global__ void __launch_bounds__(kBlockSize, blocks)
     rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
                         const scalar_t* weight, const scalar_t* bias, compute_t<scalar_t> eps,
                         scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
                         compute_t<scalar_t>* __restrict__ rstd) {
   using real = compute_t<scalar_t>;
+  using Vectors = Vector<scalar_t, width>;
   const Place place = place_of_thread(log_threads, columns);
   const int64_t rows_at_once = kBlockSize >> log_threads;
-  // All threads of a block make the same number of rounds: row_sum needs every one of them.
+  const auto weight_of = [&](int k) { return vector_or<width, plain>(weight, place.column<width, plain>(k), 1); };
+  const auto bias_of = [&](int k) { return vector_or<width, plain>(bias, place.column<width, plain>(k), 0); };
+  Vectors weights[ahead ? held : 1], biases[ahead ? held : 1];
+  if constexpr (ahead) {
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      weights[k] = weight_of(k);
+      biases[k] = bias_of(k);
+    }
+  } else if (blockIdx.x == 0 && place.first == 0) {
+#pragma unroll
+    for (int k = 0; k < held; ++k) {
+      if (plain || weight != nullptr) begin_caching(weight + place.column<width, plain>(k));
+      if (plain || bias != nullptr) begin_caching(bias + place.column<width, plain>(k));
+    }
+  }
+  // All threads of a block make the same number of rounds: the sums of a row need every one of them.
   for (int64_t begin = blockIdx.x * rows_at_once; begin < rows; begin += gridDim.x * rows_at_once) {
     const bool is_there = plain || begin + place.first < rows;
     const int64_t row = is_there ? begin + place.first : rows - 1;
-    Vector<scalar_t, width> loaded[held];
+    Vectors loaded[held];
 #pragma unroll
     for (int k = 0; k < held; ++k) loaded[k] = load<width>(input + row * columns + place.column<width, plain>(k));
     real x[held][width];  // widened once: to widen an element takes as long as to add it
@@ -47,7 +88,7 @@ __global__ void __launch_bounds__(kBlockSize, blocks)
       if (!plain && !place.has<width>(k)) continue;
       for (int lane = 0; lane < width; ++lane) sum += x[k][lane];
     }
-    const real m = row_sum(sum, place.threads) / static_cast<real>(columns);
+    const real m = row_sum_of_round<kBlockSize>(sum, place.threads, 0) / static_cast<real>(columns);
     real squares = 0;
 #pragma unroll
     for (int k = 0; k < held; ++k) {
@@ -55,14 +96,15 @@ __global__ void __launch_bounds__(kBlockSize, blocks)
       if (!plain && !place.has<width>(k)) continue;
       for (int lane = 0; lane < width; ++lane) squares += x[k][lane] * x[k][lane];
     }
-    const real r = reciprocal_root(row_sum(squares, place.threads) / static_cast<real>(columns), eps);
+    squares = row_sum_of_round<kBlockSize>(squares, place.threads, 1);
+    const real r = reciprocal_root(squares / static_cast<real>(columns), eps);
 #pragma unroll
     for (int k = 0; k < held; ++k) {
-      const int column = place.column<width, plain>(k);
-      const auto w = load_or<width, plain>(weight, column, real(1)), b = load_or<width, plain>(bias, column, real(0));
-      Vector<scalar_t, width> y;
-      for (int lane = 0; lane < width; ++lane) y.lane[lane] = x[k][lane] * r * w.lane[lane] + b.lane[lane];
-      if (plain || (is_there && place.has<width>(k))) store(output + row * columns + column, y);
+      const auto y = ahead ? scaled(x[k], r, weights[ahead ? k : 0], biases[ahead ? k : 0])
+                           : scaled(x[k], r, weight_of(k), bias_of(k));
+      if (plain || (is_there && place.has<width>(k))) {
+        store(output + row * columns + place.column<width, plain>(k), y);
+      }
     }
     if (is_there && place.own == 0) {
       mean[row] = m;
@@ -93,25 +135,36 @@ bool fits_backward(ScalarType dtype, int64_t columns, std::initializer_list<cons
 /// instead of 15.1).
 constexpr int kBlocksAtOnce = 4, kBytesAtOnce = kBlocksAtOnce * kBlockSize * kMostForward * kVectorBytes;
 
+/// The kernel for a matrix, of which `blocks` blocks have a part.
+template <typename scalar_t, int width, int held, bool plain>
+static auto forward_kernel(int64_t blocks, bool at_once) {
+  constexpr int few = blocks_ahead<scalar_t, held>(), usual = blocks_forward<scalar_t, width * held>();
+  auto kernel = rows_forward_kernel<scalar_t, width, held, plain, true, few>;
+  // Of so few blocks none waits for another: what each of them waits for is all there is.
+  if (held <= kAlwaysAhead || blocks <= few * multiprocessors()) return kernel;
+  if constexpr (held > kAlwaysAhead) kernel = rows_forward_kernel<scalar_t, width, held, plain, false, usual>;
+  if constexpr (sizeof(scalar_t) == 4 && held == kMostForward && plain) {
+    if (at_once) kernel = rows_forward_kernel<scalar_t, width, held, plain, false, kBlocksAtOnce>;
+  }
+  return kernel;
+}
+
 void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const void* input, const void* weight,
                          const void* bias, double eps, void* output, void* mean, void* rstd, void* stream) {
   const bool at_once = dtype == ScalarType::Float && rows * columns * 4 <= kBytesAtOnce * multiprocessors();
   const auto launch = [&]<typename scalar_t, int width, int held>(int threads) {
     using real = compute_t<scalar_t>;
+    const int64_t rows_of_block = kBlockSize / threads, blocks = (rows + rows_of_block - 1) / rows_of_block;
     const bool is_plain =
-        weight != nullptr && bias != nullptr && columns == held * threads * width && rows % (kBlockSize / threads) == 0;
-    auto kernel =
-        is_plain ? rows_forward_kernel<scalar_t, width, held, true> : rows_forward_kernel<scalar_t, width, held, false>;
-    if constexpr (sizeof(scalar_t) == 4 && held == kMostForward) {
-      if (is_plain && at_once) kernel = rows_forward_kernel<scalar_t, width, held, true, kBlocksAtOnce>;
-    }
-    launch_with_barriers("rows_forward_kernel", kernel, rows, kBlockSize / threads, stream, rows,
-                         static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(input),
-                         static_cast<const scalar_t*>(weight), static_cast<const scalar_t*>(bias),
-                         static_cast<real>(eps), static_cast<scalar_t*>(output), static_cast<real*>(mean),
-                         static_cast<real*>(rstd));
+        weight != nullptr && bias != nullptr && columns == held * threads * width && rows % rows_of_block == 0;
+    const auto kernel = is_plain ? forward_kernel<scalar_t, width, held, true>(blocks, at_once)
+                                 : forward_kernel<scalar_t, width, held, false>(blocks, at_once);
+    launch_with_barriers("rows_forward_kernel", kernel, rows, rows_of_block, stream, rows, static_cast<int>(columns),
+                         log_of(threads), static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
+                         static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
+                         static_cast<real*>(mean), static_cast<real*>(rstd));
   };
-  for_rows<kMostForward, kBlockSize>(dtype, rows, columns, launch, at_once ? kMostForward : kHeld);
+  for_rows<kMostForward, kBlockSize>(dtype, rows, columns, launch, at_once ? kMostForward : kHeld, kThreadsOfLine);
 }
 
 }  // namespace OPERATOR_NAMESPACE

@@ -1,5 +1,5 @@
 // Launchers of the LayerNorm kernels, declared without PyTorch and CUDA: rows.cu, rows_backward.cu,
-// few_rows_backward.cu and long_rows.cu define them, layer_norm.cpp calls them.
+// few_rows_backward.cu, split_rows.cu, split_rows_backward.cu and long_rows.cu define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
 // null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
@@ -46,6 +46,28 @@ void launch_rows_backward(torch::headeronly::ScalarType dtype, int64_t rows, int
 /// d_weight and d_bias, each of which may be null, from the sums of launch_rows_backward.
 void launch_totals(torch::headeronly::ScalarType dtype, int64_t parts, int64_t columns, const void* sums,
                    void* d_weight, void* d_bias, void* stream);
+
+// split_rows.cu and split_rows_backward.cu: few rows that are longer than a block holds, at any address.
+
+/// Whether several blocks share a row: if it is so long, and each of its blocks has a multiprocessor. All of the
+/// matrices begin at these addresses.
+bool is_split(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+              std::initializer_list<const void*> pointers);
+
+/// How many numbers in the dtype of mean the kernels leave each other; `pointers` are those of the launch.
+int64_t split_forward_numbers(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+                              std::initializer_list<const void*> pointers);
+int64_t split_backward_numbers(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns,
+                               std::initializer_list<const void*> pointers);
+
+void launch_split_forward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* input,
+                          const void* weight, const void* bias, double eps, void* output, void* mean, void* rstd,
+                          void* numbers, void* stream);
+
+/// d_input, d_weight and d_bias, each of which may be null, but not all of them.
+void launch_split_backward(torch::headeronly::ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output,
+                           const void* input, const void* mean, const void* rstd, const void* weight, void* d_input,
+                           void* d_weight, void* d_bias, void* numbers, void* stream);
 
 // long_rows.cu: rows of any length, at any address.
 

@@ -3,6 +3,7 @@
 // Arguments: its multiprocessors, the KiB of shared memory that a block may ask for, and a question: "sizes", or
 // "rows", which runs the backward of LayerNorm, or "regardless", which runs its kernel for rows that are read once
 // whether there is memory for it or not.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -44,6 +45,9 @@ long long largest(Condition condition) {
 
 void sizes() {
   std::printf("few rows: %lld\n", largest(operators::is_few));
+  std::printf("rows that several blocks share: %lld\n", largest([](int64_t rows) {
+                return operators::is_split(ScalarType::Float, std::max<int64_t>(rows, 1), 8196, {});
+              }));
   std::printf("small: %lld\n", largest([](int64_t state) { return operators::is_small({16, state, state}); }));
   for (const Dtype& dtype : kDtypes) {
     std::printf("parts of a bias gradient in %s: %lld\n", dtype.name,
