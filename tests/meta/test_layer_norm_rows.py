@@ -16,6 +16,7 @@ from torch.utils import cpp_extension
 
 from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.layer_norm import CSRC
+from tests.meta.tiers import ZOO, first_alone
 
 DRIVER = Path(__file__).parent / "native" / "layer_norm_rows.cpp"
 
@@ -162,7 +163,7 @@ def test_many_rows_and_short_ones_are_not_shared(driver: Path, call: str) -> Non
     assert _ran(driver, call) == ["forward: neither"]
 
 
-@pytest.mark.parametrize("what", FAULTS)
+@pytest.mark.parametrize("what", first_alone(FAULTS, ZOO))
 def test_a_fault_in_what_blocks_leave_each_other_is_noticed(tmp_path: Path, what: str) -> None:
     name, text, instead, call, said = FAULTS[what]
     changed = tmp_path / "sources"

@@ -24,10 +24,10 @@ constexpr int blocks_forward() {
 constexpr int kAlwaysAhead = 2;
 
 /// Blocks on a multiprocessor that leave a thread room for weight and bias beside its row.
-template <typename scalar_t, int held>
+template <typename scalar_t, int held, bool plain>
 constexpr int blocks_ahead() {
   if (held == 1) return 4;
-  if (held == 2) return sizeof(scalar_t) == 4 ? 5 : 3;
+  if (held == 2) return sizeof(scalar_t) != 4 ? 3 : plain ? 5 : 4;
   return held == 4 ? 2 : 1;
 }
 
@@ -138,7 +138,7 @@ constexpr int kBlocksAtOnce = 4, kBytesAtOnce = kBlocksAtOnce * kBlockSize * kMo
 /// The kernel for a matrix, of which `blocks` blocks have a part.
 template <typename scalar_t, int width, int held, bool plain>
 static auto forward_kernel(int64_t blocks, bool at_once) {
-  constexpr int few = blocks_ahead<scalar_t, held>(), usual = blocks_forward<scalar_t, width * held>();
+  constexpr int few = blocks_ahead<scalar_t, held, plain>(), usual = blocks_forward<scalar_t, width * held>();
   auto kernel = rows_forward_kernel<scalar_t, width, held, plain, true, few>;
   // Of so few blocks none waits for another: what each of them waits for is all there is.
   if (held <= kAlwaysAhead || blocks <= few * multiprocessors()) return kernel;
