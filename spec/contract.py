@@ -46,6 +46,13 @@ def _parsed(expression: str) -> ast.expr:
 
 
 @cache
+def _symbols(expressions: tuple[str, ...]) -> tuple[str, ...]:
+    """The names in the expressions, in order of first appearance."""
+    nodes = (node for expression in expressions for node in ast.walk(_parsed(expression)))
+    return tuple(dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name)))
+
+
+@cache
 def _formula(expression: str) -> Formula:
     """The expression as a function of the sizes. Raises ValueError for what is no arithmetic expression.
 
@@ -428,13 +435,7 @@ class Operator:
 
     def symbols(self) -> tuple[str, ...]:
         """The size symbols, in order of first appearance."""
-        seen: dict[str, None] = {}
-        for arg in (*self.inputs, *self.outputs):
-            for expression in arg.shape:
-                for node in ast.walk(_parsed(expression)):
-                    if isinstance(node, ast.Name):
-                        seen[node.id] = None
-        return tuple(seen)
+        return _symbols(tuple(expression for arg in (*self.inputs, *self.outputs) for expression in arg.shape))
 
     def cost(self, phase: str, sizes: Sizes, itemsize: int) -> Cost:
         """A lower bound for any implementation, for elements of `itemsize` bytes: the roofline of a phase.

@@ -46,8 +46,8 @@ VOLUME = 2**15
 
 NO_GRAD, INFERENCE = WITHOUT_GRAD = ("no_grad", "inference_mode")
 
-#: Axes of which not all choices can occur together.
-_BOUNDED = ("size of ", "cotangent of ")
+#: How the names of axes begin of which not all choices can occur together.
+_SIZE, _COTANGENT = _BOUNDED = ("size of ", "cotangent of ")
 
 
 @dataclass(frozen=True)
@@ -88,26 +88,31 @@ def _computed(key: ByIdentity) -> Combinations:
 
 def _model(form: Operator, clear: bool = False) -> Model:
     """The axes of one form, in the order of all forms, and the form itself as one more; `clear`: what hides nothing."""
-    known: dict[tuple[Choice, ...], bool] = {}
+    fits: dict[tuple[Choice, ...], bool] = {}
     axes = axes_of(form)
     if clear:
         axes = {name: tuple(value for value in axes[name] if not _hides(name, value)) or axes[name] for name in axes}
-    least = {name.removeprefix("size of "): min(axes[name]) for name in axes if name.startswith("size of ")}
+    least = {name.removeprefix(_SIZE): min(axes[name]) for name in axes if name.startswith(_SIZE)}
 
     def possible(chosen: Mapping[str, Any]) -> bool:
-        bounded = tuple(choice for choice in chosen.items() if choice[0].startswith(_BOUNDED))
-        if len(bounded) > 1 and bounded not in known:
-            known[bounded] = _possible(form, dict(bounded), least)
-        return known.get(bounded, True)
+        sizes = tuple(choice for choice in chosen.items() if choice[0].startswith(_SIZE))
+        kinds = [kind for axis, kind in chosen.items() if axis.startswith(_COTANGENT)]
+        if len(sizes) + len(kinds) < 2:
+            return True
+        if sizes not in fits:
+            fits[sizes] = _volume(form, {axis.removeprefix(_SIZE): size for axis, size in sizes}, least) <= VOLUME
+        is_nothing = len(kinds) == len(form.real_outputs) and all(kind == "missing" for kind in kinds)
+        return fits[sizes] and not (kinds and is_nothing)
 
-    return Model({"form": (form.form,), **dict(sorted(axes.items()))}, possible)
+    free = ("form", *(axis for axis in axes if not axis.startswith(_BOUNDED)))
+    return Model({"form": (form.form,), **dict(sorted(axes.items()))}, possible, free)
 
 
 def _hides(axis: str, value: Any) -> bool:
     """Whether a fault in another choice may not show beside this one; the largest size leaves the others no room."""
-    if axis.startswith("size of "):
+    if axis.startswith(_SIZE):
         return value == 1 or value in LARGE
-    if axis.startswith("cotangent of "):
+    if axis.startswith(_COTANGENT):
         return value in ("zero", "missing")
     return value != "normal" if axis == "values" else value is False
 
@@ -174,14 +179,6 @@ def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, in
     elements = sum(prod(arg.shape_for(every)) for arg in (*operator.inputs, *operator.outputs))
     between = max((prod(arg.shape_for(every)) for arg in operator.saved), default=0)
     return max(elements, prod(every.values()) // 2, between // 8)
-
-
-def _possible(operator: Operator, chosen: Mapping[str, Any], least: Mapping[str, int]) -> bool:
-    """Whether a call with these choices, and any others, can be made and is worth it; `least` sizes for the others."""
-    sizes = {axis.removeprefix("size of "): size for axis, size in chosen.items() if axis.startswith("size of ")}
-    kinds = [kind for axis, kind in chosen.items() if axis.startswith("cotangent of ")]
-    nothing = len(kinds) == len(operator.real_outputs) > 0 and all(kind == "missing" for kind in kinds)
-    return _volume(operator, sizes, least) <= VOLUME and not nothing
 
 
 def _combination(operator: Operator, row: Mapping[str, Any], number: int) -> Combination:

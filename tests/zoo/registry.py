@@ -11,6 +11,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> 
     return bearing
 
 
+@cache
 def load() -> None:
     """Import every file of faults and controls, once."""
     for folder in ("faults", "controls"):
