@@ -26,8 +26,8 @@ import torch
 from harness.judging.covering import Choice, Model, coverage, rows_of
 from harness.judging.oracle import ByIdentity
 from harness.judging.ratios import in_ratios
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
-from spec.contract import Operator
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
+from spec.contract import NORMAL, ONE_SIGN, Operator
 
 #: Sizes of a symbol: one, no multiple of a vector, a vector, and a tail beyond a vector of 32.
 SIZES = (1, 3, 8, 33)
@@ -38,8 +38,8 @@ LARGE = (4099, 1031, 257, 67)
 _BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
 STEPS = (1, 2, 5)
-#: Kinds of cotangent of which all pairs occur; `layouts` asks the others alone.
-OF_COTANGENTS = tuple(kind for kind in COTANGENTS if kind not in ("transposed", "offset"))
+#: Kinds of cotangent that `layouts` asks alone; of the others all pairs occur.
+_ALONE = ("transposed", "offset")
 #: Most elements of all inputs and outputs of a call, and half of the largest product of all its sizes, which bounds
 #: what lies in between. So an oracle takes some hundredths of a second.
 VOLUME = 2**15
@@ -109,7 +109,7 @@ def _hides(axis: str, value: Any) -> bool:
         return value == 1 or value in LARGE
     if axis.startswith("cotangent of "):
         return value in ("zero", "missing")
-    return value != "normal" if axis == "values" else value is False
+    return value not in (NORMAL, *ONE_SIGN) if axis == "values" else value is False
 
 
 def _ordinary(operator: Operator) -> Iterator[Combination]:
@@ -121,16 +121,13 @@ def _ordinary(operator: Operator) -> Iterator[Combination]:
 
 def _ratios(operator: Operator) -> Iterator[Combination]:
     """Every two sizes equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
-    symbols = [name for name in operator.symbols() if name not in operator.sequential]
-    fixed = dict.fromkeys(operator.sequential, STEPS[-1])
-    found = in_ratios(symbols, _BASE, lambda sizes: _volume(operator, {**fixed, **sizes}) <= VOLUME)
+    found = in_ratios(operator.symbols(), _BASE, lambda sizes: _volume(operator, sizes) <= VOLUME)
     for number, sizes in enumerate(found, start=1):
-        every = {**fixed, **sizes}
         for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
             flat = layout == LAYOUTS[0]
             layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
             scenario = Scenario(
-                tuple((symbol, every[symbol]) for symbol in operator.symbols()),
+                tuple((symbol, sizes[symbol]) for symbol in operator.symbols()),
                 name=f"ratios-{number}",
                 seed=number,
                 layouts=layouts,
@@ -149,9 +146,10 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
             layout for layout in layouts_of(arg) if layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1)
         )
     for arg in operator.real_outputs:
-        kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.real_outputs) > 1)
+        kinds = (kind for kind in kinds_of(arg) if kind not in _ALONE)
+        kinds = (kind for kind in kinds if kind != "missing" or len(operator.real_outputs) > 1)
         axes[f"cotangent of {arg.name}"] = tuple(kinds)
-    axes["values"] = ("normal", *(family.name for family in operator.families))
+    axes["values"] = (NORMAL, *(family.name for family in operator.families), *ONE_SIGN)
     for arg in operator.inputs:
         if arg.differentiable:
             axes[f"gradient of {arg.name}"] = (True, False)

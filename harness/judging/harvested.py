@@ -93,12 +93,12 @@ def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
 
 def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     """Every two sizes in a ratio, the smallest one beyond a constant: a layout must not be guessed from sizes."""
-    symbols = [name for name in operator.symbols() if name not in operator.sequential]
-    usual = representative(operator).sizes
+    symbols, usual = operator.symbols(), representative(operator).sizes
     for c in constants:
 
         def fits(sizes: Mapping[str, int]) -> bool:
-            return volume(operator, {**usual, **sizes}) <= VOLUME
+            too_long = any(_is_too_long(operator, symbol, size) for symbol, size in sizes.items())
+            return not too_long and volume(operator, {**usual, **sizes}) <= VOLUME
 
         found = list(in_ratios(symbols, c + 1, fits))
         there = {multiple for sizes in found for multiple in multiples(sizes)}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
-from spec.contract import Case, Operator
+from harness.judging.covering import Model, rows_of
+from harness.judging.scenario import CHANGING, COTANGENTS, LAYOUTS, REPEATED, Scenario, kinds_of, layouts_of
+from spec.contract import Case, Operator, TensorArg
 
 SEEDS = 3
+#: Layouts that change no value, beside the ordinary one.
+_KEEPING = tuple(layout for layout in LAYOUTS[1:] if layout not in CHANGING)
 #: Rows of a call that shall have more than the fast path of a kernel needs: no multiple of a block, but of 7.
 ROWS = 49
+#: Subsets of gradients that are asked in every layout.
+FEW_SUBSETS = 32
 
 
 def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
@@ -54,11 +60,14 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 
 
 def of_layouts(operator: Operator) -> list[Scenario]:
-    """Each input and each cotangent in each layout, one at a time; then all together."""
+    """Each input and each cotangent in each layout, one at a time; then all together; then every two layouts.
+
+    The last have the same expected results, since no layout among them changes the values.
+    """
     case = representative(operator)
     outputs = [arg.name for arg in operator.real_outputs]
     layouts = [layout for layout in LAYOUTS if layout != "contiguous"]
-    kinds = [kind for kind in COTANGENTS if kind not in ("normal", "missing")]
+    kinds = {arg.name: [k for k in kinds_of(arg) if k not in ("normal", "missing")] for arg in operator.real_outputs}
     possible = {arg.name: layouts_of(arg) for arg in operator.inputs}
     found = [
         Scenario.of(case, layouts=((name, layout),))
@@ -66,20 +75,33 @@ def of_layouts(operator: Operator) -> list[Scenario]:
         for layout in layouts
         if layout in own
     ]
-    found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds]
+    found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds[name]]
     found += [Scenario.of(case, cotangents=tuple((name, "ones") for name in outputs))]
     for layout in layouts:
         # Some kernels take one path if everything is aligned and another if anything is not.
         kind = layout if layout in COTANGENTS else "ones"
         everything = tuple((name, layout) for name, own in possible.items() if layout in own)
         found += [Scenario.of(case, layouts=everything, cotangents=tuple((name, kind) for name in outputs))]
-    return found
+    return found + [Scenario.of(case, layouts=pairs) for pairs in _every_two_layouts(tuple(operator.inputs))]
+
+
+@lru_cache(maxsize=64)
+def _every_two_layouts(inputs: tuple[TensorArg, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Layouts in which every two that keep the values occur together; and each input expanded beside each of them."""
+    keeping = {arg.name: tuple(each for each in layouts_of(arg) if each not in CHANGING) for arg in inputs}
+    if len(keeping) < 2:
+        return ()
+    found = rows_of([Model(keeping, lambda chosen: True)])  # noqa: ARG005
+    for arg in inputs:
+        if "expanded" in layouts_of(arg) and arg.shape:
+            found += [{name: "expanded" if name == arg.name else layout for name in keeping} for layout in _KEEPING]
+    return tuple(tuple((name, layout) for name, layout in row.items() if layout != LAYOUTS[0]) for row in found)
 
 
 def of_subsets(operator: Operator) -> list[Scenario]:
     """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss.
 
-    And of ROWS rows every proper subset with each kind of cotangent that repeats numbers: a backward may have a shorter
+    And every proper subset with all inputs in each layout that keeps the values. And of ROWS rows every proper subset with each kind of cotangent that repeats numbers: a backward may have a shorter
     way for these.
     """
     case = representative(operator)
@@ -90,8 +112,17 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         missing = tuple((name, "missing") for name in unused)
         for wanted in chain.from_iterable(combinations(inputs, n) for n in range(len(inputs) + 1)):
             found.append(Scenario.of(case, cotangents=missing, wanted=wanted))
+    proper = list(chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))))
+    for number, wanted in enumerate(proper):
+        # Of many subsets each has one layout: the expected results are there, but each call takes its time.
+        layouts = _KEEPING if len(proper) <= FEW_SUBSETS else _KEEPING[number % len(_KEEPING) :][:1]
+        for layout in layouts:
+            everything = tuple((arg.name, layout) for arg in operator.inputs if layout in layouts_of(arg))
+            found.append(Scenario.of(case, layouts=everything, wanted=wanted))
     rows = tuple((symbol, ROWS if symbol == "batch" else size) for symbol, size in case.sizes.items())
-    for wanted in chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))):
-        for kind in ("scaled", "rows", "columns"):
+    for wanted in proper:
+        for kind in REPEATED:
+            if not any(kind in kinds_of(arg) for arg in operator.real_outputs):
+                continue
             found.append(Scenario(rows, "rows", cotangents=tuple((name, kind) for name in outputs), wanted=wanted))
     return found

@@ -26,7 +26,7 @@ from harness.judging.combinations import WITHOUT_GRAD
 from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
-from harness.judging.scenario import Scenario
+from harness.judging.scenario import REPEATED, Scenario, kinds_of
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -36,8 +36,6 @@ from spec.contract import Operator
 CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 #: Calls with unusual values at most.
 UNUSUAL = 64
-#: Cotangents for which a backward may have a shorter way.
-_REPEATED = ("scaled", "rows", "columns")
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -78,15 +76,16 @@ def _in_other_ways(
 ) -> None:
     """Subsets of gradients, repeated cotangents, equal rows, no grad and ratios."""
     operator = tally.subject.operator
-    for number, scenario in enumerate(_spread(harvested.small(operator, beyond), IN_ALL_WAYS)):
+    for scenario in _spread(harvested.small(operator, beyond), IN_ALL_WAYS):
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
-        for kind in _REPEATED:
-            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in operator.outputs)))
+        for kind in REPEATED:
+            if any(kind in kinds_of(arg) for arg in operator.real_outputs):
+                tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in operator.real_outputs)))
         tally.run(replace(scenario, layouts=_equal_rows(operator)))
-        _without_grad(tally, scenario, number)
-    for number, scenario in enumerate(_spread(harvested.exactly(operator, constants), EXACTLY)):
-        _without_grad(tally, scenario, number)
+        _without_grad(tally, scenario)
+    for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
+        _without_grad(tally, scenario)
     for number, scenario in enumerate(large):
         hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
@@ -95,7 +94,8 @@ def _in_other_ways(
 
 def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:
     """Each family of values with each of the sizes; of too many pairs some, always the same."""
-    pairs = list(product(harvested.small(operator, beyond), operator.families))
+    families = (*operator.families, *operator.of_one_sign())
+    pairs = list(product(harvested.small(operator, beyond), families))
     chosen = pairs if len(pairs) <= UNUSUAL else Random(0).sample(pairs, UNUSUAL)
     return [replace(scenario, values=family.name) for scenario, family in chosen]
 
@@ -113,10 +113,10 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
         yield from islice(harvested.ratios(operator, constants), RATIOS)
 
 
-def _without_grad(tally: Tally, scenario: Scenario, number: int) -> None:
-    """The call with its own rows and with equal rows, in one of the modes."""
-    for layouts in ((), _equal_rows(tally.subject.operator)):
-        hold_without_grad(tally, replace(scenario, layouts=layouts), WITHOUT_GRAD[number % 2])
+def _without_grad(tally: Tally, scenario: Scenario) -> None:
+    """The call with its own rows and with equal rows, in each of the modes: both have the same expected results."""
+    for layouts, mode in product(((), _equal_rows(tally.subject.operator)), WITHOUT_GRAD):
+        hold_without_grad(tally, replace(scenario, layouts=layouts), mode)
 
 
 def _spread(found: Iterable[Scenario], count: int) -> list[Scenario]:
@@ -132,7 +132,12 @@ def _subsets(operator: Operator) -> Iterator[tuple[str, ...]]:
 
 
 def _equal_rows(operator: Operator) -> tuple[tuple[str, str], ...]:
-    return tuple((arg.name, "repeated") for arg in operator.inputs if arg.row_dim == 0)
+    """Every input that has rows has equal ones: rows of the batch, or what the first output has in its place."""
+    of_output = operator.outputs[0].shape[:1]
+    rows = [arg for arg in operator.inputs if arg.row_dim is not None] or [
+        arg for arg in operator.inputs if arg.shape and arg.shape[:1] == of_output and not arg.offsets
+    ]
+    return tuple((arg.name, "repeated") for arg in rows)
 
 
 PROPERTY = Property(
