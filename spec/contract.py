@@ -465,7 +465,7 @@ class Operator:
         raise KeyError(f"{self.name} has no case {name!r}; it has {', '.join(c.name for c in self.cases)}")
 
     def family(self, name: str) -> Family:
-        """The value family of that name; `normal` and those of one sign always exist. Raises KeyError with the names."""
+        """The value family of that name; `normal` and one of each sign always exist. Raises KeyError with all names."""
         if name == NORMAL:
             return Family(NORMAL, "ordinary values", lambda sizes, draw, _: self.ordinary(sizes, draw))
         for family in (*self.families, *self.of_one_sign()):

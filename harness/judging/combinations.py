@@ -83,7 +83,8 @@ def _computed(key: ByIdentity) -> Combinations:
     calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
     further = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]
-    return Combinations((*calls, *further, *_ratios(key.operator)), *counts)
+    ratios = [call for form, layouts in _of_other_shapes(tuple(forms.values())) for call in _ratios(form, layouts)]
+    return Combinations((*calls, *further, *ratios), *counts)
 
 
 def _model(form: Operator, clear: bool = False) -> Model:
@@ -119,11 +120,21 @@ def _ordinary(operator: Operator) -> Iterator[Combination]:
         yield Combination(operator.form, Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
 
 
-def _ratios(operator: Operator) -> Iterator[Combination]:
-    """Every two sizes equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
+def _of_other_shapes(forms: tuple[Operator, ...]) -> Iterator[tuple[Operator, tuple[str, ...]]]:
+    """The forms with matrices of real numbers of which no earlier form has the shape, and the layouts to ask."""
+    seen: set[tuple[str, ...]] = set()
+    for form in forms:
+        matrices = {arg.shape for arg in form.inputs if arg.is_floating and len(arg.shape) > 1}
+        if not seen or not matrices <= seen:
+            yield form, LAYOUTS[: 1 if seen else 2]
+        seen |= matrices
+
+
+def _ratios(operator: Operator, asked: tuple[str, ...]) -> Iterator[Combination]:
+    """Every two sizes equal or multiples, all inputs in each of the layouts: one must not be guessed from sizes."""
     found = in_ratios(operator.symbols(), _BASE, lambda sizes: _volume(operator, sizes) <= VOLUME)
     for number, sizes in enumerate(found, start=1):
-        for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
+        for layout, mode in zip(asked, WITHOUT_GRAD, strict=False):
             flat = layout == LAYOUTS[0]
             layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
             scenario = Scenario(

@@ -23,37 +23,32 @@ _BLOCK = 48
 _FACTORS = 2 * 3 * 5 * 7
 #: Elements of all tensors of a call at most, and product of its sizes: an oracle then takes up to a fifth of a second.
 VOLUME = 2**17
-#: Elements of all larger calls together: their oracles take some seconds.
+#: Elements of all larger calls together: their oracles take some ten seconds.
 LARGE = 2**24
 #: What all other sizes are beside a constant itself.
 _EQUAL = 7
-#: Steps that the reference loops over at most.
-STEPS = 64
+#: What a step that the reference loops over counts, in elements: it takes two milliseconds.
+_STEP = 2**11
+#: A tensor between inputs and outputs that has so many times as many elements as these is a square of sizes.
+_SQUARE = 4
 
 
 def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """A symbol and its size, the most telling first; without sizes that the contract's own cases ask."""
     sizes = dict.fromkeys(factor * c + more for factor, more in _AROUND for c in constants)
     known = {(symbol, size) for case in operator.cases if "size" in case.tags for symbol, size in case.sizes.items()}
-    return [
-        (symbol, size)
-        for size in sizes
-        for symbol in operator.symbols()
-        if (symbol, size) not in known and not _is_too_long(operator, symbol, size)
-    ]
+    return [(symbol, size) for size in sizes for symbol in operator.symbols() if (symbol, size) not in known]
 
 
 def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for the first size beyond each constant that is no multiple of small blocks, and one that is."""
     sizes = dict.fromkeys(size for c in constants for size in (_no_multiple(c + 1), -(-c // _BLOCK) * _BLOCK))
-    return [
-        (symbol, size) for size in sizes for symbol in operator.symbols() if not _is_too_long(operator, symbol, size)
-    ]
+    return [(symbol, size) for size in sizes for symbol in operator.symbols()]
 
 
 def themselves(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for each constant itself."""
-    return [(symbol, c) for c in constants for symbol in operator.symbols() if not _is_too_long(operator, symbol, c)]
+    return [(symbol, c) for c in constants for symbol in operator.symbols()]
 
 
 def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
@@ -66,7 +61,7 @@ def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     for c in constants:
         for chosen in (*((symbol,) for symbol in symbols), *combinations(symbols, 2)):
             every = {**equal, **dict.fromkeys(chosen, c)}
-            if volume(operator, every) <= VOLUME and not any(_is_too_long(operator, symbol, c) for symbol in chosen):
+            if volume(operator, every) <= VOLUME:
                 yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-equal", c)
 
 
@@ -97,8 +92,7 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     for c in constants:
 
         def fits(sizes: Mapping[str, int]) -> bool:
-            too_long = any(_is_too_long(operator, symbol, size) for symbol, size in sizes.items())
-            return not too_long and volume(operator, {**usual, **sizes}) <= VOLUME
+            return volume(operator, {**usual, **sizes}) <= VOLUME
 
         found = list(in_ratios(symbols, c + 1, fits))
         there = {multiple for sizes in found for multiple in multiples(sizes)}
@@ -113,15 +107,17 @@ def _no_multiple(size: int) -> int:
     return next(found for found in count(size) if gcd(found, _FACTORS) == 1)
 
 
-def _is_too_long(operator: Operator, symbol: str, size: int) -> bool:
-    return symbol in operator.sequential and size > STEPS
-
-
 def _scenario(sizes: dict[str, int], name: str, seed: int) -> Scenario:
     return Scenario(tuple(sizes.items()), name=name, seed=seed)
 
 
 def volume(operator: Operator, sizes: dict[str, int]) -> int:
-    """The elements of all inputs and outputs, or the product of the sizes if that is more."""
+    """How long an oracle takes, in elements: those of all inputs and outputs, or what is more.
+
+    That is the product of the sizes, a square of sizes that the contract lists as saved, or the steps of a loop.
+    """
     elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
-    return max(elements, prod(sizes.values()))
+    between = max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+    squares = 2 * _SQUARE * between if between > _SQUARE * elements else 0
+    steps = prod(sizes[symbol] for symbol in operator.sequential) if operator.sequential else 0
+    return max(elements, prod(sizes.values()), squares, _STEP * steps)

@@ -101,8 +101,8 @@ def _every_two_layouts(inputs: tuple[TensorArg, ...]) -> tuple[tuple[tuple[str, 
 def of_subsets(operator: Operator) -> list[Scenario]:
     """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss.
 
-    And every proper subset with all inputs in each layout that keeps the values. And of ROWS rows every proper subset with each kind of cotangent that repeats numbers: a backward may have a shorter
-    way for these.
+    Every proper subset with all inputs in each layout that keeps the values. And of ROWS rows every proper subset with
+    each kind of cotangent that repeats numbers: a backward may have a shorter way for these.
     """
     case = representative(operator)
     inputs = [arg.name for arg in operator.inputs if arg.differentiable]

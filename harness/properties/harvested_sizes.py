@@ -27,6 +27,7 @@ from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
 from harness.judging.scenario import REPEATED, Scenario, kinds_of
+from harness.judging.scenarios import FEW_SUBSETS
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -86,8 +87,11 @@ def _in_other_ways(
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
-    for number, scenario in enumerate(large):
-        hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
+    for scenario in large:  # in ways that have the same expected results, since these take long
+        for wanted in islice(_subsets(operator), FEW_SUBSETS):
+            tally.run(replace(scenario, wanted=wanted))
+        for mode in WITHOUT_GRAD:
+            hold_without_grad(tally, scenario, mode)
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
         tally.run(scenario)
 
