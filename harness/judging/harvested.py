@@ -6,10 +6,12 @@ because a tail is what is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, count
 from math import gcd, prod
 
+from harness.judging.constants import LEAST
 from harness.judging.ratios import in_ratios, multiples
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative
@@ -35,20 +37,41 @@ _SQUARE = 4
 
 def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """A symbol and its size, the most telling first; without sizes that the contract's own cases ask."""
-    sizes = dict.fromkeys(factor * c + more for factor, more in _AROUND for c in constants)
     known = {(symbol, size) for case in operator.cases if "size" in case.tags for symbol, size in case.sizes.items()}
-    return [(symbol, size) for size in sizes for symbol in operator.symbols() if (symbol, size) not in known]
+    wanted = (lambda c, factor=factor, more=more: factor * c + more for factor, more in _AROUND)
+    return [found for size in wanted for found in _each(operator, constants, size) if found not in known]
 
 
 def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for the first size beyond each constant that is no multiple of small blocks, and one that is."""
-    sizes = dict.fromkeys(size for c in constants for size in (_no_multiple(c + 1), -(-c // _BLOCK) * _BLOCK))
-    return [(symbol, size) for size in sizes for symbol in operator.symbols()]
+    tail, whole = (lambda c: _no_multiple(c + 1)), (lambda c: -(-c // _BLOCK) * _BLOCK)
+    return list(dict.fromkeys(pair for c in constants for size in (tail, whole) for pair in _each(operator, [c], size)))
 
 
 def themselves(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for each constant itself."""
-    return [(symbol, c) for c in constants for symbol in operator.symbols()]
+    return _each(operator, constants, lambda c: c)
+
+
+def _each(operator: Operator, constants: Sequence[int], size: Callable[[int], int]) -> list[tuple[str, int]]:
+    """Each symbol with the size for each constant; and for its part, where a dimension is some times the symbol."""
+    factors = {symbol: {1, *_factors(operator, symbol)} for symbol in operator.symbols()}
+    return list(
+        dict.fromkeys(
+            (symbol, size(c // factor))
+            for c in constants
+            for symbol in operator.symbols()
+            for factor in sorted(factors[symbol])
+            if factor == 1 or c // factor >= LEAST
+        )
+    )
+
+
+def _factors(operator: Operator, symbol: str) -> set[int]:
+    """Such k that some dimension is k times the symbol."""
+    dimensions = {length for arg in (*operator.inputs, *operator.outputs) for length in arg.shape}
+    found = (re.fullmatch(rf"(\d+) ?\* ?{symbol}", length) for length in dimensions)
+    return {int(match[1]) for match in found if match}
 
 
 def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:

@@ -17,6 +17,8 @@ from harness.judging import harvested
 from harness.judging.scenarios import representative
 from spec.contract import Draw, Operator, Sizes, TensorArg, evaluate
 
+#: Sizes that all occur with ordinary values.
+_SWEPT = 12
 #: What all sizes are where they are equal.
 _EQUAL = 5
 #: So many other inputs have each value beside each.
@@ -28,11 +30,22 @@ VOLUME = 2**15
 def identities(
     operator: Operator, constants: Sequence[int], dtype: torch.dtype
 ) -> Iterator[tuple[Sizes, str, tuple[Tensor, ...]]]:
-    """Sizes, the input that keeps its ordinary values, and all inputs: at small sizes, then beyond each constant."""
+    """Sizes, the input that keeps its ordinary values, or `all`, and the inputs: small, then beyond each constant."""
+    for sizes in _swept(operator):
+        if _may_be_returned(operator, sizes):
+            yield sizes, "all", _filled(operator, sizes, {}, dtype)
     for sizes in _sizes(operator, constants):
         for arg in _may_be_returned(operator, sizes):
             for inputs in _neutral(operator, sizes, arg, dtype):
                 yield sizes, arg.name, inputs
+
+
+def _swept(operator: Operator) -> Iterator[Sizes]:
+    """Every small size of each symbol, the others ordinary or equal: one size may have a path of its own."""
+    symbols = operator.symbols()
+    for symbol, size in product(symbols, range(1, _SWEPT + 1)):
+        yield {**representative(operator).sizes, symbol: size}
+        yield {**dict.fromkeys(symbols, _EQUAL), symbol: size}
 
 
 def _sizes(operator: Operator, constants: Sequence[int]) -> Iterator[Sizes]:

@@ -15,6 +15,8 @@ SEEDS = 3
 _KEEPING = tuple(layout for layout in LAYOUTS[1:] if layout not in CHANGING)
 #: Rows of a call that shall have more than the fast path of a kernel needs: no multiple of a block, but of 7.
 ROWS = 49
+#: What the other sizes are then, and the largest product of all.
+WIDE, VOLUME = 43, 2**17
 #: Subsets of gradients that are asked in every layout.
 FEW_SUBSETS = 32
 
@@ -101,8 +103,8 @@ def _every_two_layouts(inputs: tuple[TensorArg, ...]) -> tuple[tuple[tuple[str, 
 def of_subsets(operator: Operator) -> list[Scenario]:
     """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss.
 
-    Every proper subset with all inputs in each layout that keeps the values. And of ROWS rows every proper subset with
-    each kind of cotangent that repeats numbers: a backward may have a shorter way for these.
+    Every proper subset with all inputs in each layout that keeps the values. And at larger sizes every proper subset
+    with each kind of cotangent that repeats numbers: a backward may have a shorter way for these.
     """
     case = representative(operator)
     inputs = [arg.name for arg in operator.inputs if arg.differentiable]
@@ -119,10 +121,19 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         for layout in layouts:
             everything = tuple((arg.name, layout) for arg in operator.inputs if layout in layouts_of(arg))
             found.append(Scenario.of(case, layouts=everything, wanted=wanted))
-    rows = tuple((symbol, ROWS if symbol == "batch" else size) for symbol, size in case.sizes.items())
+    many = _many(operator, case)
     for wanted in proper:
         for kind in REPEATED:
             if not any(kind in kinds_of(arg) for arg in operator.real_outputs):
                 continue
-            found.append(Scenario(rows, "rows", cotangents=tuple((name, kind) for name in outputs), wanted=wanted))
+            repeated = tuple((name, kind) for name in outputs)
+            found += [Scenario(sizes, "rows", cotangents=repeated, wanted=wanted) for sizes in many]
     return found
+
+
+def _many(operator: Operator, case: Case) -> list[tuple[tuple[str, int], ...]]:
+    """Sizes that are all larger than the fast path of a kernel needs; one after the other if all are too large."""
+    large = {symbol: ROWS if symbol == "batch" else WIDE for symbol in case.sizes if symbol not in operator.sequential}
+    if prod({**case.sizes, **large}.values()) <= VOLUME:
+        return [tuple({**case.sizes, **large}.items())]
+    return [tuple({**case.sizes, symbol: size}.items()) for symbol, size in large.items()]

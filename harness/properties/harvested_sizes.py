@@ -1,11 +1,12 @@
 """Outputs and gradients are right around every integer of the implementation's source: see `judging.constants`.
 
-For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At the next
-multiple of small blocks, and at the next size that is no multiple of any, the call is made in other ways too: for every
-subset of inputs that require grad, with cotangents that repeat numbers, with equal rows, without grad, and with unusual
-values, since a threshold may count values of one kind. At c itself, as one size or two, the other sizes being equal, it
-is made without grad. Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. The figures say
-what was left out.
+For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. Where a
+dimension is k times a symbol, they are asked for c/k too. At the next multiple of small blocks, and at the next size
+that is no multiple of any, the call is made in other ways too: for every subset of inputs that require grad, with
+cotangents that repeat numbers, with equal rows, in both modes without grad, and with unusual values, since a threshold
+may count values of one kind. At c itself, as one size or two, the other sizes being equal, it is made without grad.
+Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. Of sizes that make large tensors less is
+asked. The figures say what was left out.
 
 float32 and bfloat16 are asked all of it. The other dtypes are asked what is beyond a constant, with ordinary and
 unusual values: a threshold that is meant for one dtype, such as the width of a vector, is found there. The rest of the
@@ -27,7 +28,6 @@ from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
 from harness.judging.scenario import REPEATED, Scenario, kinds_of
-from harness.judging.scenarios import FEW_SUBSETS
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -37,6 +37,10 @@ from spec.contract import Operator
 CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 #: Calls with unusual values at most.
 UNUSUAL = 64
+#: So many subsets of wanted gradients are asked of large tensors too.
+FEW = 8
+#: So many larger calls have repeated cotangents too, if they are of this volume at most.
+MIDDLE, MIDDLE_VOLUME = 6, 4 * harvested.VOLUME
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -80,15 +84,17 @@ def _in_other_ways(
     for scenario in _spread(harvested.small(operator, beyond), IN_ALL_WAYS):
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
-        for kind in REPEATED:
-            if any(kind in kinds_of(arg) for arg in operator.real_outputs):
-                tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in operator.real_outputs)))
+        _with_repeated_cotangents(tally, scenario)
         tally.run(replace(scenario, layouts=_equal_rows(operator)))
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
+    for scenario in large[:MIDDLE]:
+        if harvested.volume(operator, dict(scenario.sizes)) <= MIDDLE_VOLUME:
+            _with_repeated_cotangents(tally, scenario)
+    subsets = list(_subsets(operator))
     for scenario in large:  # in ways that have the same expected results, since these take long
-        for wanted in islice(_subsets(operator), FEW_SUBSETS):
+        for wanted in subsets if len(subsets) <= FEW else ():
             tally.run(replace(scenario, wanted=wanted))
         for mode in WITHOUT_GRAD:
             hold_without_grad(tally, scenario, mode)
@@ -115,6 +121,13 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
     if fully:
         yield from _spread(harvested.small(operator, beyond), IN_ALL_WAYS)
         yield from islice(harvested.ratios(operator, constants), RATIOS)
+
+
+def _with_repeated_cotangents(tally: Tally, scenario: Scenario) -> None:
+    outputs = tally.subject.operator.real_outputs
+    for kind in REPEATED:
+        if any(kind in kinds_of(arg) for arg in outputs):
+            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in outputs)))
 
 
 def _without_grad(tally: Tally, scenario: Scenario) -> None:
