@@ -88,11 +88,11 @@ def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
                 yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-equal", c)
 
 
-def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
-    """A call for each size whose volume is usual, the other sizes small."""
+def small(operator: Operator, sizes: Iterable[tuple[str, int]], most: int = VOLUME) -> Iterator[Scenario]:
+    """A call for each size whose volume is usual, or at most that, the other sizes small."""
     for symbol, size in sizes:
         every = {**representative(operator).sizes, symbol: size}
-        if volume(operator, every) <= VOLUME:
+        if volume(operator, every) <= most:
             yield _scenario(every, f"{symbol}-{size}", size)
 
 
@@ -115,7 +115,8 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     for c in constants:
 
         def fits(sizes: Mapping[str, int]) -> bool:
-            return volume(operator, {**usual, **sizes}) <= VOLUME
+            every = {**usual, **sizes}
+            return volume(operator, every) <= (VOLUME if not operator.sequential else 2 * VOLUME)
 
         found = list(in_ratios(symbols, c + 1, fits))
         there = {multiple for sizes in found for multiple in multiples(sizes)}

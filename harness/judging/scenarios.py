@@ -64,7 +64,8 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 def of_layouts(operator: Operator) -> list[Scenario]:
     """Each input and each cotangent in each layout, one at a time; then all together; then every two layouts.
 
-    The last have the same expected results, since no layout among them changes the values.
+    Those have the same expected results, since no layout among them changes the values. Then layouts are beside
+    cotangents that repeat numbers.
     """
     case = representative(operator)
     outputs = [arg.name for arg in operator.real_outputs]
@@ -84,7 +85,13 @@ def of_layouts(operator: Operator) -> list[Scenario]:
         kind = layout if layout in COTANGENTS else "ones"
         everything = tuple((name, layout) for name, own in possible.items() if layout in own)
         found += [Scenario.of(case, layouts=everything, cotangents=tuple((name, kind) for name in outputs))]
-    return found + [Scenario.of(case, layouts=pairs) for pairs in _every_two_layouts(tuple(operator.inputs))]
+    found += [Scenario.of(case, layouts=pairs) for pairs in _every_two_layouts(tuple(operator.inputs))]
+    for kind in dict.fromkeys(kind for own in kinds.values() for kind in own if kind in REPEATED):
+        repeated = tuple((name, kind) for name in outputs)
+        alone = [((name, "expanded"),) for name, own in possible.items() if "expanded" in own]
+        together = [tuple((name, layout) for name, own in possible.items() if layout in own) for layout in _KEEPING]
+        found += [Scenario.of(case, layouts=each, cotangents=repeated) for each in (*alone, *together)]
+    return found
 
 
 @lru_cache(maxsize=64)

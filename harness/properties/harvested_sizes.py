@@ -28,6 +28,7 @@ from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
 from harness.judging.scenario import REPEATED, Scenario, kinds_of
+from harness.judging.scenarios import FEW_SUBSETS
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -39,8 +40,8 @@ CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 UNUSUAL = 64
 #: So many subsets of wanted gradients are asked of large tensors too.
 FEW = 8
-#: So many larger calls have repeated cotangents too, if they are of this volume at most.
-MIDDLE, MIDDLE_VOLUME = 6, 4 * harvested.VOLUME
+#: So many larger calls are asked more of, if they are of this volume at most.
+MIDDLE, MIDDLE_VOLUME = 4, 4 * harvested.VOLUME
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -89,12 +90,12 @@ def _in_other_ways(
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
-    for scenario in large[:MIDDLE]:
-        if harvested.volume(operator, dict(scenario.sizes)) <= MIDDLE_VOLUME:
-            _with_repeated_cotangents(tally, scenario)
     subsets = list(_subsets(operator))
-    for scenario in large:  # in ways that have the same expected results, since these take long
-        for wanted in subsets if len(subsets) <= FEW else ():
+    for number, scenario in enumerate(large):  # mostly in ways that have the same expected results, which take long
+        middle = number < MIDDLE and harvested.volume(operator, dict(scenario.sizes)) <= MIDDLE_VOLUME
+        if middle:
+            _with_repeated_cotangents(tally, scenario)
+        for wanted in subsets if len(subsets) <= (FEW_SUBSETS if middle else FEW) else ():
             tally.run(replace(scenario, wanted=wanted))
         for mode in WITHOUT_GRAD:
             hold_without_grad(tally, scenario, mode)
