@@ -105,7 +105,7 @@ def _in_other_ways(
 
 def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:
     """Each family of values with each of the sizes; of too many pairs some, always the same."""
-    families = (*operator.families, *operator.of_one_sign())
+    families = (*operator.families, *operator.of_one_sign(), operator.of_equal_columns())
     pairs = list(product(harvested.small(operator, beyond), families))
     chosen = pairs if len(pairs) <= UNUSUAL else Random(0).sample(pairs, UNUSUAL)
     return [replace(scenario, values=family.name) for scenario, family in chosen]

@@ -18,7 +18,7 @@ from harness.judging.scenario import Scenario, kinds_of, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
-from spec.contract import NEGATIVE, POSITIVE, Draw
+from spec.contract import EQUAL_COLUMNS, NEGATIVE, POSITIVE, Draw
 
 
 @dataclass(frozen=True)
@@ -166,3 +166,19 @@ def test_rows_of_a_batch_are_repeated_where_they_lie() -> None:
     assert bool((x == x[:, :1]).all())
     assert not bool((x == x[:1]).all())
     assert bool((h0 == h0[:1]).all())
+
+
+def test_columns_are_equal_in_matrices_alone() -> None:
+    made = operator("lltm").family(EQUAL_COLUMNS).make(
+        {"batch": 3, "input_features": 4, "state_size": 5}, Draw(0), torch.float32
+    )  # fmt: skip
+    assert all(bool((tensor == tensor[..., :1]).all()) for tensor in made.values() if tensor.dim() == 2)
+    assert made["bias"].unique().numel() == 15
+
+
+def test_columns_are_equal_beyond_a_constant(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 55")
+    equal = Sometimes("swiglu", lambda g, u: g.shape[-1] > 55 and u.dim() == 2 and bool((u == u[:, :1]).all()), _zero)
+    assert _verdict("harvested-sizes", equal, file) == FAIL
+    assert _verdict("harvested-sizes", Sometimes("swiglu", _never, _zero), file) == PASS
