@@ -219,6 +219,12 @@ class Draw:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64) * (high - low) + low
 
 
+#: Value families that every operator has: ordinary numbers, and the same with one sign.
+NORMAL, POSITIVE, NEGATIVE = "normal", "positive", "negative"
+ONE_SIGN = (POSITIVE, NEGATIVE)
+#: And: each row of each matrix is one number.
+EQUAL_COLUMNS = "equal-columns"
+
 #: Rules of an operator under torch.autocast.
 LOWER, FLOAT32 = "lower", "float32"
 
@@ -462,14 +468,40 @@ class Operator:
         raise KeyError(f"{self.name} has no case {name!r}; it has {', '.join(c.name for c in self.cases)}")
 
     def family(self, name: str) -> Family:
-        """The value family of that name; `normal` always exists. Raises KeyError with the known names."""
-        if name == "normal":
-            return Family("normal", "ordinary values", lambda sizes, draw, _: self.ordinary(sizes, draw))
-        for family in self.families:
+        """The value family of that name; some exist for every operator. Raises KeyError with the names."""
+        if name == NORMAL:
+            return Family(NORMAL, "ordinary values", lambda sizes, draw, _: self.ordinary(sizes, draw))
+        for family in (*self.families, *self.of_one_sign(), self.of_equal_columns()):
             if family.name == name:
                 return family
-        known = ", ".join(("normal", *(family.name for family in self.families)))
+        known = ", ".join((NORMAL, *(family.name for family in self.families), *ONE_SIGN, EQUAL_COLUMNS))
         raise KeyError(f"{self.name} has no value family {name!r}; it has {known}")
+
+    def of_one_sign(self) -> tuple[Family, Family]:
+        """Ordinary numbers, all positive or all negative, but for those of a range and for integers."""
+
+        def family(name: str, sign: int) -> Family:
+            def make(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
+                drawn = self.ordinary(sizes, draw)
+                free = {arg.name for arg in self.inputs if arg.is_floating and not arg.uniform}
+                return {each: sign * values.abs() if each in free else values for each, values in drawn.items()}
+
+            return Family(name, f"every number is {name}", make)
+
+        return family(POSITIVE, 1), family(NEGATIVE, -1)
+
+    def of_equal_columns(self) -> Family:
+        """Ordinary numbers, of which the first in a row is that of the whole row; vectors stay as they are."""
+
+        def make(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
+            drawn = self.ordinary(sizes, draw)
+            matrices = {arg.name for arg in self.inputs if arg.is_floating and len(arg.shape) > 1}
+            return {
+                each: values[..., :1].expand(values.shape).clone() if each in matrices else values
+                for each, values in drawn.items()
+            }
+
+        return Family(EQUAL_COLUMNS, "each row of each matrix is one number", make)
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
         """Gaussian inputs, each with the scale of its `TensorArg`; integers and truth values (int64) in its range."""

@@ -26,8 +26,8 @@ import torch
 from harness.judging.covering import Choice, Model, coverage, rows_of
 from harness.judging.oracle import ByIdentity
 from harness.judging.ratios import in_ratios
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
-from spec.contract import Operator
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
+from spec.contract import NORMAL, ONE_SIGN, Operator
 
 #: Sizes of a symbol: one, no multiple of a vector, a vector, and a tail beyond a vector of 32.
 SIZES = (1, 3, 8, 33)
@@ -38,8 +38,8 @@ LARGE = (4099, 1031, 257, 67)
 _BASE, _OTHER = 5, 7
 #: Sizes over which the reference loops.
 STEPS = (1, 2, 5)
-#: Kinds of cotangent of which all pairs occur; `layouts` asks the others alone.
-OF_COTANGENTS = tuple(kind for kind in COTANGENTS if kind not in ("transposed", "offset"))
+#: Kinds of cotangent that `layouts` asks alone; of the others all pairs occur.
+_ALONE = ("transposed", "offset")
 #: Most elements of all inputs and outputs of a call, and half of the largest product of all its sizes, which bounds
 #: what lies in between. So an oracle takes some hundredths of a second.
 VOLUME = 2**15
@@ -83,7 +83,8 @@ def _computed(key: ByIdentity) -> Combinations:
     calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
     further = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]
-    return Combinations((*calls, *further, *_ratios(key.operator)), *counts)
+    ratios = [call for form, layouts in _of_other_shapes(tuple(forms.values())) for call in _ratios(form, layouts)]
+    return Combinations((*calls, *further, *ratios), *counts)
 
 
 def _model(form: Operator, clear: bool = False) -> Model:
@@ -114,7 +115,7 @@ def _hides(axis: str, value: Any) -> bool:
         return value == 1 or value in LARGE
     if axis.startswith(_COTANGENT):
         return value in ("zero", "missing")
-    return value != "normal" if axis == "values" else value is False
+    return value not in (NORMAL, *ONE_SIGN) if axis == "values" else value is False
 
 
 def _ordinary(operator: Operator) -> Iterator[Combination]:
@@ -124,18 +125,25 @@ def _ordinary(operator: Operator) -> Iterator[Combination]:
         yield Combination(operator.form, Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
 
 
-def _ratios(operator: Operator) -> Iterator[Combination]:
-    """Every two sizes equal or multiples, all inputs contiguous and all transposed: a layout must not be guessed."""
-    symbols = [name for name in operator.symbols() if name not in operator.sequential]
-    fixed = dict.fromkeys(operator.sequential, STEPS[-1])
-    found = in_ratios(symbols, _BASE, lambda sizes: _volume(operator, {**fixed, **sizes}) <= VOLUME)
+def _of_other_shapes(forms: tuple[Operator, ...]) -> Iterator[tuple[Operator, tuple[str, ...]]]:
+    """The forms with matrices of real numbers of which no earlier form has the shape, and the layouts to ask."""
+    seen: set[tuple[str, ...]] = set()
+    for form in forms:
+        matrices = {arg.shape for arg in form.inputs if arg.is_floating and len(arg.shape) > 1}
+        if not seen or not matrices <= seen:
+            yield form, LAYOUTS[: 1 if seen else 2]
+        seen |= matrices
+
+
+def _ratios(operator: Operator, asked: tuple[str, ...]) -> Iterator[Combination]:
+    """Every two sizes equal or multiples, all inputs in each of the layouts: one must not be guessed from sizes."""
+    found = in_ratios(operator.symbols(), _BASE, lambda sizes: _volume(operator, sizes) <= VOLUME)
     for number, sizes in enumerate(found, start=1):
-        every = {**fixed, **sizes}
-        for layout, mode in zip(("contiguous", "transposed"), WITHOUT_GRAD, strict=True):
+        for layout, mode in zip(asked, WITHOUT_GRAD, strict=False):
             flat = layout == LAYOUTS[0]
             layouts = () if flat else tuple((arg.name, layout) for arg in operator.inputs if len(arg.shape) > 1)
             scenario = Scenario(
-                tuple((symbol, every[symbol]) for symbol in operator.symbols()),
+                tuple((symbol, sizes[symbol]) for symbol in operator.symbols()),
                 name=f"ratios-{number}",
                 seed=number,
                 layouts=layouts,
@@ -154,9 +162,10 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
             layout for layout in layouts_of(arg) if layout == LAYOUTS[0] or dims >= (2 if layout == "transposed" else 1)
         )
     for arg in operator.real_outputs:
-        kinds = (kind for kind in OF_COTANGENTS if kind != "missing" or len(operator.real_outputs) > 1)
+        kinds = (kind for kind in kinds_of(arg) if kind not in _ALONE)
+        kinds = (kind for kind in kinds if kind != "missing" or len(operator.real_outputs) > 1)
         axes[f"cotangent of {arg.name}"] = tuple(kinds)
-    axes["values"] = ("normal", *(family.name for family in operator.families))
+    axes["values"] = (NORMAL, *(family.name for family in operator.families), *ONE_SIGN)
     for arg in operator.inputs:
         if arg.differentiable:
             axes[f"gradient of {arg.name}"] = (True, False)

@@ -10,7 +10,7 @@ from math import prod
 
 from hypothesis import strategies as st
 
-from harness.judging.scenario import COTANGENTS, Scenario, layouts_of
+from harness.judging.scenario import Scenario, kinds_of, layouts_of
 from spec.contract import Operator, TensorArg
 
 #: Small sizes, and the sizes around which vectors, warps and blocks end. Hypothesis shrinks to the first.
@@ -42,10 +42,12 @@ def scenarios(draw: st.DrawFn, operator: Operator) -> Scenario:
         drawn[symbol] = draw(st.sampled_from([size for size in sizes if size <= room]), label=symbol)
     drawn_sizes = tuple(drawn.items())
     families = ("normal", *(family.name for family in operator.families))
-    outputs = [arg.name for arg in operator.real_outputs]
     differentiable = [arg.name for arg in operator.inputs if arg.differentiable]
     layouts = {arg.name: draw(st.sampled_from(_layouts(arg)), label=f"layout of {arg.name}") for arg in operator.inputs}
-    kinds = {name: draw(st.sampled_from(COTANGENTS), label=f"cotangent of {name}") for name in outputs}
+    kinds = {
+        arg.name: draw(st.sampled_from(kinds_of(arg)), label=f"cotangent of {arg.name}")
+        for arg in operator.real_outputs
+    }
     some = st.sets(st.sampled_from(differentiable)) if differentiable else st.just(set[str]())
     left_out = draw(some, label="no gradient of")
     return Scenario(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from random import Random
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
+from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
 from spec.contract import Operator
 
 #: Sizes that all occur. A prime or a power of two below is a remainder or a bound of most blocks.
@@ -90,7 +90,8 @@ class Mutations:
         names = [arg.name for arg in self._operator.real_outputs]
         if not names:
             return parent
-        kinds = [kind for kind in COTANGENTS if kind != "missing" or len(names) > 1]
+        possible = set().union(*(kinds_of(arg) for arg in self._operator.real_outputs))
+        kinds = [kind for kind in COTANGENTS if kind in possible and (kind != "missing" or len(names) > 1)]
         found = self._other(parent.cotangents, names, kinds)
         nothing = len(found) == len(names) and all(kind == "missing" for _, kind in found)
         return parent if nothing else replace(parent, cotangents=found)

@@ -6,10 +6,12 @@ because a tail is what is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, count
 from math import gcd, prod
 
+from harness.judging.constants import LEAST
 from harness.judging.ratios import in_ratios, multiples
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative
@@ -23,37 +25,53 @@ _BLOCK = 48
 _FACTORS = 2 * 3 * 5 * 7
 #: Elements of all tensors of a call at most, and product of its sizes: an oracle then takes up to a fifth of a second.
 VOLUME = 2**17
-#: Elements of all larger calls together: their oracles take some seconds.
+#: Elements of all larger calls together: their oracles take some ten seconds.
 LARGE = 2**24
 #: What all other sizes are beside a constant itself.
 _EQUAL = 7
-#: Steps that the reference loops over at most.
-STEPS = 64
+#: What a step that the reference loops over counts, in elements: it takes two milliseconds.
+_STEP = 2**11
+#: A tensor between inputs and outputs that has so many times as many elements as these is a square of sizes.
+_SQUARE = 4
 
 
 def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """A symbol and its size, the most telling first; without sizes that the contract's own cases ask."""
-    sizes = dict.fromkeys(factor * c + more for factor, more in _AROUND for c in constants)
     known = {(symbol, size) for case in operator.cases if "size" in case.tags for symbol, size in case.sizes.items()}
-    return [
-        (symbol, size)
-        for size in sizes
-        for symbol in operator.symbols()
-        if (symbol, size) not in known and not _is_too_long(operator, symbol, size)
-    ]
+    wanted = (lambda c, factor=factor, more=more: factor * c + more for factor, more in _AROUND)
+    return [found for size in wanted for found in _each(operator, constants, size) if found not in known]
 
 
 def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for the first size beyond each constant that is no multiple of small blocks, and one that is."""
-    sizes = dict.fromkeys(size for c in constants for size in (_no_multiple(c + 1), -(-c // _BLOCK) * _BLOCK))
-    return [
-        (symbol, size) for size in sizes for symbol in operator.symbols() if not _is_too_long(operator, symbol, size)
-    ]
+    tail, whole = (lambda c: _no_multiple(c + 1)), (lambda c: -(-c // _BLOCK) * _BLOCK)
+    return list(dict.fromkeys(pair for c in constants for size in (tail, whole) for pair in _each(operator, [c], size)))
 
 
 def themselves(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
     """The same for each constant itself."""
-    return [(symbol, c) for c in constants for symbol in operator.symbols() if not _is_too_long(operator, symbol, c)]
+    return _each(operator, constants, lambda c: c)
+
+
+def _each(operator: Operator, constants: Sequence[int], size: Callable[[int], int]) -> list[tuple[str, int]]:
+    """Each symbol with the size for each constant; and for its part, where a dimension is some times the symbol."""
+    factors = {symbol: {1, *_factors(operator, symbol)} for symbol in operator.symbols()}
+    return list(
+        dict.fromkeys(
+            (symbol, size(c // factor))
+            for c in constants
+            for symbol in operator.symbols()
+            for factor in sorted(factors[symbol])
+            if factor == 1 or c // factor >= LEAST
+        )
+    )
+
+
+def _factors(operator: Operator, symbol: str) -> set[int]:
+    """Such k that some dimension is k times the symbol."""
+    dimensions = {length for arg in (*operator.inputs, *operator.outputs) for length in arg.shape}
+    found = (re.fullmatch(rf"(\d+) ?\* ?{symbol}", length) for length in dimensions)
+    return {int(match[1]) for match in found if match}
 
 
 def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
@@ -66,15 +84,15 @@ def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     for c in constants:
         for chosen in (*((symbol,) for symbol in symbols), *combinations(symbols, 2)):
             every = {**equal, **dict.fromkeys(chosen, c)}
-            if volume(operator, every) <= VOLUME and not any(_is_too_long(operator, symbol, c) for symbol in chosen):
+            if volume(operator, every) <= VOLUME:
                 yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-equal", c)
 
 
-def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
-    """A call for each size whose volume is usual, the other sizes small."""
+def small(operator: Operator, sizes: Iterable[tuple[str, int]], most: int = VOLUME) -> Iterator[Scenario]:
+    """A call for each size whose volume is usual, or at most that, the other sizes small."""
     for symbol, size in sizes:
         every = {**representative(operator).sizes, symbol: size}
-        if volume(operator, every) <= VOLUME:
+        if volume(operator, every) <= most:
             yield _scenario(every, f"{symbol}-{size}", size)
 
 
@@ -93,12 +111,12 @@ def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
 
 def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     """Every two sizes in a ratio, the smallest one beyond a constant: a layout must not be guessed from sizes."""
-    symbols = [name for name in operator.symbols() if name not in operator.sequential]
-    usual = representative(operator).sizes
+    symbols, usual = operator.symbols(), representative(operator).sizes
     for c in constants:
 
         def fits(sizes: Mapping[str, int]) -> bool:
-            return volume(operator, {**usual, **sizes}) <= VOLUME
+            every = {**usual, **sizes}
+            return volume(operator, every) <= (VOLUME if not operator.sequential else 2 * VOLUME)
 
         found = list(in_ratios(symbols, c + 1, fits))
         there = {multiple for sizes in found for multiple in multiples(sizes)}
@@ -113,15 +131,17 @@ def _no_multiple(size: int) -> int:
     return next(found for found in count(size) if gcd(found, _FACTORS) == 1)
 
 
-def _is_too_long(operator: Operator, symbol: str, size: int) -> bool:
-    return symbol in operator.sequential and size > STEPS
-
-
 def _scenario(sizes: dict[str, int], name: str, seed: int) -> Scenario:
     return Scenario(tuple(sizes.items()), name=name, seed=seed)
 
 
 def volume(operator: Operator, sizes: dict[str, int]) -> int:
-    """The elements of all inputs and outputs, or the product of the sizes if that is more."""
+    """How long an oracle takes, in elements: those of all inputs and outputs, or what is more.
+
+    That is the product of the sizes, a square of sizes that the contract lists as saved, or the steps of a loop.
+    """
     elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
-    return max(elements, prod(sizes.values()))
+    between = max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+    squares = 2 * _SQUARE * between if between > _SQUARE * elements else 0
+    steps = prod(sizes[symbol] for symbol in operator.sequential) if operator.sequential else 0
+    return max(elements, prod(sizes.values()), squares, _STEP * steps)

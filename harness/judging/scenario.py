@@ -16,13 +16,17 @@ from torch import Tensor
 from spec.contract import Case, Draw, Operator, Shape, TensorArg
 
 #: Ways to lay out the same values in memory. The memory around the values holds NaN, so that a wrong address shows.
+#: Two repeat what is first: `expanded` along the first dimension, with stride 0, `repeated` along that of the batch, in
+#: memory of its own.
 LAYOUTS = ("contiguous", "transposed", "strided", "padded", "offset", "expanded", "repeated")
+#: Kinds of cotangent that repeat numbers, for which a backward may have a shorter way.
+REPEATED = ("scaled", "rows", "columns", "inner")
 #: Kinds of cotangent. Some are expanded with stride 0: `ones` is what `.sum().backward()` sends, `scaled` what a number
-#: times the sum sends, `rows` one row for all rows, `columns` one number for each row. With `missing`, the loss does
-#: not use the output.
-COTANGENTS = ("normal", "ones", "scaled", "rows", "columns", "transposed", "strided", "offset", "zero", "missing")
+#: times the sum sends, `rows` one row for all rows, `columns` one number for each row, `inner` what the mean over all
+#: dimensions but the first and the last sends. With `missing`, the loss does not use the output.
+COTANGENTS = ("normal", "ones", *REPEATED, "transposed", "strided", "offset", "zero", "missing")
 #: The kinds that change the values; the others place the same values elsewhere in memory.
-CHANGING = frozenset({"expanded", "repeated", "ones", "scaled", "rows", "columns", "zero", "missing"})
+CHANGING = frozenset({"expanded", "repeated", "ones", *REPEATED, "zero", "missing"})
 #: The value of a `scaled` cotangent, a number of every dtype, and that of odd seeds beside ordinary values, beyond what
 #: a cotangent may be limited to. Beside huge values its product with them would overflow, which no contract forbids.
 SCALE, LARGE_SCALE = 0.375, 768.0
@@ -33,6 +37,11 @@ _COTANGENT_SEED = 1_000_003
 def layouts_of(arg: TensorArg) -> tuple[str, ...]:
     """The layouts in which a call may pass this tensor: repeated offsets are no offsets."""
     return tuple(layout for layout in LAYOUTS if not (arg.offsets and layout in CHANGING))
+
+
+def kinds_of(arg: TensorArg) -> tuple[str, ...]:
+    """The kinds of cotangent of this output: one with fewer than three dimensions has none between first and last."""
+    return tuple(kind for kind in COTANGENTS if kind != "inner" or len(arg.shape) > 2)
 
 
 @dataclass(frozen=True)
@@ -112,10 +121,10 @@ def _surround(shape: Shape, like: Tensor, around: float) -> Tensor:
     return torch.full(shape, around, dtype=like.dtype, device=like.device)
 
 
-def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor:
+def lay_out(values: Tensor, layout: str, around: float = float("nan"), rows: int = 0) -> Tensor:
     """`values` in another memory layout. `expanded` repeats row 0 with stride 0, `repeated` in memory of its own.
 
-    These two change the values.
+    These two change the values. `repeated` is of the dimension `rows`.
     `around` is what memory holds around the values. `transposed` needs two dimensions and `expanded` one; with fewer,
     the tensor is returned unchanged.
     """
@@ -133,8 +142,8 @@ def lay_out(values: Tensor, layout: str, around: float = float("nan")) -> Tensor
             view = buffer[1:].view(values.shape)
         case "expanded" if values.dim() >= 1 and values.shape[0] > 0:
             return values[:1].clone().expand(values.shape)
-        case "repeated" if values.dim() >= 1 and values.shape[0] > 0:
-            return values[:1].expand(values.shape).contiguous()
+        case "repeated" if values.dim() >= 1 and values.shape[rows] > 0:
+            return values.narrow(rows, 0, 1).expand(values.shape).contiguous()
         case _:
             return values.clone(memory_format=torch.contiguous_format)
     view.copy_(values)
@@ -153,7 +162,9 @@ def realise(
     layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
     values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
     inputs = tuple(
-        lay_out(arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, "contiguous"), around)
+        lay_out(
+            arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, LAYOUTS[0]), around, arg.row_dim or 0
+        )
         for arg in operator.inputs
     )
     draw = Draw(scenario.seed + _COTANGENT_SEED)
@@ -185,6 +196,9 @@ def _cotangent(values: Tensor, kind: str, scale: float, around: float) -> Tensor
             return values[:1].clone().expand(values.shape)
         case "columns" if values.dim() >= 1:
             return values[..., :1].clone().expand(values.shape)
+        case "inner" if values.dim() > 2:
+            inner = range(1, values.dim() - 1)
+            return values[(slice(None), *(slice(1) for _ in inner))].clone().expand(values.shape)
         case "normal":
             return values
     return lay_out(values, kind, around)

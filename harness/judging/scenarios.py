@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
 
-from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, layouts_of
-from spec.contract import Case, Operator
+from harness.judging.covering import Model, rows_of
+from harness.judging.scenario import CHANGING, COTANGENTS, LAYOUTS, REPEATED, Scenario, kinds_of, layouts_of
+from spec.contract import Case, Operator, TensorArg
 
 SEEDS = 3
+#: Layouts that change no value, beside the ordinary one.
+_KEEPING = tuple(layout for layout in LAYOUTS[1:] if layout not in CHANGING)
 #: Rows of a call that shall have more than the fast path of a kernel needs: no multiple of a block, but of 7.
 ROWS = 49
+#: What the other sizes are then, and the largest product of all.
+WIDE, VOLUME = 43, 2**17
+#: Subsets of gradients that are asked in every layout.
+FEW_SUBSETS = 32
 
 
 def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
@@ -54,11 +62,15 @@ def of_sizes(operator: Operator) -> list[Scenario]:
 
 
 def of_layouts(operator: Operator) -> list[Scenario]:
-    """Each input and each cotangent in each layout, one at a time; then all together."""
+    """Each input and each cotangent in each layout, one at a time; then all together; then every two layouts.
+
+    Those have the same expected results, since no layout among them changes the values. Then layouts are beside
+    cotangents that repeat numbers.
+    """
     case = representative(operator)
     outputs = [arg.name for arg in operator.real_outputs]
     layouts = [layout for layout in LAYOUTS if layout != "contiguous"]
-    kinds = [kind for kind in COTANGENTS if kind not in ("normal", "missing")]
+    kinds = {arg.name: [k for k in kinds_of(arg) if k not in ("normal", "missing")] for arg in operator.real_outputs}
     possible = {arg.name: layouts_of(arg) for arg in operator.inputs}
     found = [
         Scenario.of(case, layouts=((name, layout),))
@@ -66,21 +78,40 @@ def of_layouts(operator: Operator) -> list[Scenario]:
         for layout in layouts
         if layout in own
     ]
-    found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds]
+    found += [Scenario.of(case, cotangents=((name, kind),)) for name in outputs for kind in kinds[name]]
     found += [Scenario.of(case, cotangents=tuple((name, "ones") for name in outputs))]
     for layout in layouts:
         # Some kernels take one path if everything is aligned and another if anything is not.
         kind = layout if layout in COTANGENTS else "ones"
         everything = tuple((name, layout) for name, own in possible.items() if layout in own)
         found += [Scenario.of(case, layouts=everything, cotangents=tuple((name, kind) for name in outputs))]
+    found += [Scenario.of(case, layouts=pairs) for pairs in _every_two_layouts(tuple(operator.inputs))]
+    for kind in dict.fromkeys(kind for own in kinds.values() for kind in own if kind in REPEATED):
+        repeated = tuple((name, kind) for name in outputs)
+        alone = [((name, "expanded"),) for name, own in possible.items() if "expanded" in own]
+        together = [tuple((name, layout) for name, own in possible.items() if layout in own) for layout in _KEEPING]
+        found += [Scenario.of(case, layouts=each, cotangents=repeated) for each in (*alone, *together)]
     return found
+
+
+@lru_cache(maxsize=64)
+def _every_two_layouts(inputs: tuple[TensorArg, ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Layouts in which every two that keep the values occur together; and each input expanded beside each of them."""
+    keeping = {arg.name: tuple(each for each in layouts_of(arg) if each not in CHANGING) for arg in inputs}
+    if len(keeping) < 2:
+        return ()
+    found = rows_of([Model(keeping, lambda chosen: True)])  # noqa: ARG005
+    for arg in inputs:
+        if "expanded" in layouts_of(arg) and arg.shape:
+            found += [{name: "expanded" if name == arg.name else layout for name in keeping} for layout in _KEEPING]
+    return tuple(tuple((name, layout) for name, layout in row.items() if layout != LAYOUTS[0]) for row in found)
 
 
 def of_subsets(operator: Operator) -> list[Scenario]:
     """Every subset of inputs that require grad, with every non-empty subset of outputs in the loss.
 
-    And of ROWS rows every proper subset with each kind of cotangent that repeats numbers: a backward may have a shorter
-    way for these.
+    Every proper subset with all inputs in each layout that keeps the values. And at larger sizes every proper subset
+    with each kind of cotangent that repeats numbers: a backward may have a shorter way for these.
     """
     case = representative(operator)
     inputs = [arg.name for arg in operator.inputs if arg.differentiable]
@@ -90,8 +121,26 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         missing = tuple((name, "missing") for name in unused)
         for wanted in chain.from_iterable(combinations(inputs, n) for n in range(len(inputs) + 1)):
             found.append(Scenario.of(case, cotangents=missing, wanted=wanted))
-    rows = tuple((symbol, ROWS if symbol == "batch" else size) for symbol, size in case.sizes.items())
-    for wanted in chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))):
-        for kind in ("scaled", "rows", "columns"):
-            found.append(Scenario(rows, "rows", cotangents=tuple((name, kind) for name in outputs), wanted=wanted))
+    proper = list(chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))))
+    for number, wanted in enumerate(proper):
+        # Of many subsets each has one layout: the expected results are there, but each call takes its time.
+        layouts = _KEEPING if len(proper) <= FEW_SUBSETS else _KEEPING[number % len(_KEEPING) :][:1]
+        for layout in layouts:
+            everything = tuple((arg.name, layout) for arg in operator.inputs if layout in layouts_of(arg))
+            found.append(Scenario.of(case, layouts=everything, wanted=wanted))
+    many = _many(operator, case)
+    for wanted in proper:
+        for kind in REPEATED:
+            if not any(kind in kinds_of(arg) for arg in operator.real_outputs):
+                continue
+            repeated = tuple((name, kind) for name in outputs)
+            found += [Scenario(sizes, "rows", cotangents=repeated, wanted=wanted) for sizes in many]
     return found
+
+
+def _many(operator: Operator, case: Case) -> list[tuple[tuple[str, int], ...]]:
+    """Sizes that are all larger than the fast path of a kernel needs; one after the other if all are too large."""
+    large = {symbol: ROWS if symbol == "batch" else WIDE for symbol in case.sizes if symbol not in operator.sequential}
+    if prod({**case.sizes, **large}.values()) <= VOLUME:
+        return [tuple({**case.sizes, **large}.items())]
+    return [tuple({**case.sizes, symbol: size}.items()) for symbol, size in large.items()]

@@ -237,7 +237,7 @@ def _specials(operator: Operator, scenario: Scenario, is_gradient: bool) -> str:
     return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
 
 
-_STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "transposed", "strided", "offset")
+_STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "inner", "transposed", "strided", "offset")
 
 
 def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from backends.base import SIMULATED
 from harness.errors import Failure
 from harness.judging import first_use, harvested
 from harness.judging.constants import constants_of
@@ -34,8 +35,9 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from harness.judging.wrong_calls import wrong_calls
 from harness.report.levels import PYTORCH
 
-#: Sizes beyond constants of the source at which forward and backward are called.
-BEYOND = 40
+#: Sizes beyond constants of the source at which forward and backward are called, and elements of such a call: no result
+#: is compared, so it may be larger than where an oracle is asked.
+BEYOND, VOLUME = 40, 2**21
 #: A multiple of 2, 3, 4, 5, 6, 8, 10 and 12, so of most small blocks; the other where the reference loops.
 MULTIPLE, STEPS = 120, 60
 
@@ -61,7 +63,9 @@ def _other_sizes(subject: Subject, watch: Watch) -> int:
     """Calls at multiples, and at sizes beyond the integers of its source. Other threads are asked at the end."""
     operator = subject.operator
     multiples = [(name, STEPS if name in operator.sequential else MULTIPLE) for name in operator.symbols()]
-    beyond = islice(harvested.small(operator, harvested.beyond(operator, constants_of(subject.files or ()))), BEYOND)
+    most = harvested.VOLUME if subject.device in SIMULATED else VOLUME
+    sizes = harvested.beyond(operator, constants_of(subject.files or ()))
+    beyond = islice(harvested.small(operator, sizes, most), BEYOND)
     scenarios = [*harvested.small(operator, multiples), *beyond]
     for scenario in scenarios:
         call = subject.realise(scenario)

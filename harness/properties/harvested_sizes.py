@@ -1,11 +1,12 @@
 """Outputs and gradients are right around every integer of the implementation's source: see `judging.constants`.
 
-For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. At the next
-multiple of small blocks, and at the next size that is no multiple of any, the call is made in other ways too: for every
-subset of inputs that require grad, with cotangents that repeat numbers, with equal rows, without grad, and with unusual
-values, since a threshold may count values of one kind. At c itself, as one size or two, the other sizes being equal, it
-is made without grad. Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. The figures say
-what was left out.
+For an integer c these sizes are asked of each symbol, the others being small: c + 1, 2c + 1, c and c - 1. Where a
+dimension is k times a symbol, they are asked for c/k too. At the next multiple of small blocks, and at the next size
+that is no multiple of any, the call is made in other ways too: for every subset of inputs that require grad, with
+cotangents that repeat numbers, with equal rows, in both modes without grad, and with unusual values, since a threshold
+may count values of one kind. At c itself, as one size or two, the other sizes being equal, it is made without grad.
+Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. Of sizes that make large tensors less is
+asked. The figures say what was left out.
 
 float32 and bfloat16 are asked all of it. The other dtypes are asked what is beyond a constant, with ordinary and
 unusual values: a threshold that is meant for one dtype, such as the width of a vector, is found there. The rest of the
@@ -26,7 +27,8 @@ from harness.judging.combinations import WITHOUT_GRAD
 from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
 from harness.judging.property import Property
-from harness.judging.scenario import Scenario
+from harness.judging.scenario import REPEATED, Scenario, kinds_of
+from harness.judging.scenarios import FEW_SUBSETS
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -36,8 +38,10 @@ from spec.contract import Operator
 CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 #: Calls with unusual values at most.
 UNUSUAL = 64
-#: Cotangents for which a backward may have a shorter way.
-_REPEATED = ("scaled", "rows", "columns")
+#: So many subsets of wanted gradients are asked of large tensors too.
+FEW = 8
+#: So many larger calls are asked more of, if they are of this volume at most.
+MIDDLE, MIDDLE_VOLUME = 4, 4 * harvested.VOLUME
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -78,24 +82,31 @@ def _in_other_ways(
 ) -> None:
     """Subsets of gradients, repeated cotangents, equal rows, no grad and ratios."""
     operator = tally.subject.operator
-    for number, scenario in enumerate(_spread(harvested.small(operator, beyond), IN_ALL_WAYS)):
+    for scenario in _spread(harvested.small(operator, beyond), IN_ALL_WAYS):
         for wanted in _subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
-        for kind in _REPEATED:
-            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in operator.outputs)))
+        _with_repeated_cotangents(tally, scenario)
         tally.run(replace(scenario, layouts=_equal_rows(operator)))
-        _without_grad(tally, scenario, number)
-    for number, scenario in enumerate(_spread(harvested.exactly(operator, constants), EXACTLY)):
-        _without_grad(tally, scenario, number)
-    for number, scenario in enumerate(large):
-        hold_without_grad(tally, scenario, WITHOUT_GRAD[number % 2])
+        _without_grad(tally, scenario)
+    for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
+        _without_grad(tally, scenario)
+    subsets = list(_subsets(operator))
+    for number, scenario in enumerate(large):  # mostly in ways that have the same expected results, which take long
+        middle = number < MIDDLE and harvested.volume(operator, dict(scenario.sizes)) <= MIDDLE_VOLUME
+        if middle:
+            _with_repeated_cotangents(tally, scenario)
+        for wanted in subsets if len(subsets) <= (FEW_SUBSETS if middle else FEW) else ():
+            tally.run(replace(scenario, wanted=wanted))
+        for mode in WITHOUT_GRAD:
+            hold_without_grad(tally, scenario, mode)
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
         tally.run(scenario)
 
 
 def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:
     """Each family of values with each of the sizes; of too many pairs some, always the same."""
-    pairs = list(product(harvested.small(operator, beyond), operator.families))
+    families = (*operator.families, *operator.of_one_sign(), operator.of_equal_columns())
+    pairs = list(product(harvested.small(operator, beyond), families))
     chosen = pairs if len(pairs) <= UNUSUAL else Random(0).sample(pairs, UNUSUAL)
     return [replace(scenario, values=family.name) for scenario, family in chosen]
 
@@ -113,10 +124,17 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
         yield from islice(harvested.ratios(operator, constants), RATIOS)
 
 
-def _without_grad(tally: Tally, scenario: Scenario, number: int) -> None:
-    """The call with its own rows and with equal rows, in one of the modes."""
-    for layouts in ((), _equal_rows(tally.subject.operator)):
-        hold_without_grad(tally, replace(scenario, layouts=layouts), WITHOUT_GRAD[number % 2])
+def _with_repeated_cotangents(tally: Tally, scenario: Scenario) -> None:
+    outputs = tally.subject.operator.real_outputs
+    for kind in REPEATED:
+        if any(kind in kinds_of(arg) for arg in outputs):
+            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in outputs)))
+
+
+def _without_grad(tally: Tally, scenario: Scenario) -> None:
+    """The call with its own rows and with equal rows, in each of the modes: both have the same expected results."""
+    for layouts, mode in product(((), _equal_rows(tally.subject.operator)), WITHOUT_GRAD):
+        hold_without_grad(tally, replace(scenario, layouts=layouts), mode)
 
 
 def _spread(found: Iterable[Scenario], count: int) -> list[Scenario]:
@@ -132,7 +150,12 @@ def _subsets(operator: Operator) -> Iterator[tuple[str, ...]]:
 
 
 def _equal_rows(operator: Operator) -> tuple[tuple[str, str], ...]:
-    return tuple((arg.name, "repeated") for arg in operator.inputs if arg.row_dim == 0)
+    """Every input that has rows has equal ones: rows of the batch, or what the first output has in its place."""
+    of_output = operator.outputs[0].shape[:1]
+    rows = [arg for arg in operator.inputs if arg.row_dim is not None] or [
+        arg for arg in operator.inputs if arg.shape and arg.shape[:1] == of_output and not arg.offsets
+    ]
+    return tuple((arg.name, "repeated") for arg in rows)
 
 
 PROPERTY = Property(

@@ -1,18 +1,30 @@
-"""Inputs and cotangents are not changed, and outputs belong to the caller: they share memory with nothing."""
+"""Inputs and cotangents are not changed, and outputs belong to the caller: they share memory with nothing.
+
+That is seen most easily where there was something to compute. Where a result equals an input, a function may return the
+input itself; so it is called there too, at small sizes and beyond the integers of its source.
+"""
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import torch
 
+from backends.base import SIMULATED
 from harness.errors import Failure
 from harness.judging.bits import bits
+from harness.judging.constants import constants_of
+from harness.judging.identities import identities
 from harness.judging.property import Property
-from harness.judging.scenario import Scenario
+from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative, smallest
+from harness.judging.side_effects import hold_no_effects
 from harness.judging.subject import Subject
 from harness.report.levels import SAFE
+
+#: Calls with neutral values at most; a simulated GPU takes longer for each.
+NEUTRAL, NEUTRAL_SIMULATED = 600, 40
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -28,7 +40,23 @@ def check(subject: Subject) -> dict[str, Any]:
     for scenario in scenarios:
         _stays_as_it_was(subject, scenario)
         _owns_its_memory(subject, scenario)
-    return {"scenarios": len(scenarios)}
+    return {"scenarios": len(scenarios), "neutral": _returns_no_input(subject)}
+
+
+def _returns_no_input(subject: Subject) -> int:
+    """Calls in inference mode, where grad is off too, in which a result may equal an input. Returns their number."""
+    constants, device = constants_of(subject.files or ()), subject.torch_device
+    most = NEUTRAL_SIMULATED if subject.device in SIMULATED else NEUTRAL
+    made = 0
+    for sizes, kept, values in islice(identities(subject.operator, constants, subject.dtype), most):
+        made += 1
+        scenario = Scenario(tuple(sizes.items()), name=f"neutral but for {kept}", wanted=())
+        with torch.inference_mode():
+            call = Call(tuple(tensor.to(device) for tensor in values), tuple(None for _ in subject.operator.outputs))
+            before = [tensor.clone() for tensor in call.inputs]
+            outputs = subject.outputs(call, scenario)
+            hold_no_effects(subject, scenario, call, before, outputs, " under inference_mode")
+    return made
 
 
 def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:

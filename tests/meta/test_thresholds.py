@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 import torch
 
+from harness.discovery import operators
 from harness.judging import oracle
+from harness.judging.judge import judge as judge_property
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.report.cell import FAIL
+from harness.report.cell import FAIL, PASS
 from tests.meta.conftest import Run
 from tests.meta.tiers import first_of_each
 from tests.zoo.thresholds import judge, screening
 from tests.zoo.thresholds.draw import EACH, KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn, Witness
+from tests.zoo.thresholds.every import draw as every
+from tests.zoo.thresholds.every.draw import draw_of_every_operator
 from tests.zoo.thresholds.facts import FACTS
 from tests.zoo.thresholds.loading import loaded
 from tests.zoo.thresholds.observing import differs, errors
@@ -57,6 +61,39 @@ def test_fault_is_wrong_at_its_witness_and_its_twin_is_right(drawn: Drawn) -> No
     with loaded(drawn.operator, drawn.source) as fault, loaded(drawn.operator, drawn.honest) as honest:
         assert not errors(drawn, honest), f"the honest twin is wrong: {drawn.words}"
         assert differs(drawn, fault, honest), f"the fault is right: {drawn.words}"
+
+
+_EVERY = draw_of_every_operator(0)
+
+
+def test_there_are_faults_of_every_operator_and_as_many_of_each_class() -> None:
+    assert Counter(drawn.operator for drawn in _EVERY) == dict.fromkeys(operators(), every.EACH)
+    classes = Counter(drawn.kind for drawn in _EVERY)
+    assert set(classes) == set(KINDS)
+    assert max(classes.values()) <= min(classes.values()) + 2
+    assert len({drawn.source for drawn in _EVERY}) == len(_EVERY) >= 60
+
+
+def test_a_seed_gives_the_same_faults_of_every_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: operators()[name] for name in ("softmax", "embedding")}
+    monkeypatch.setattr(every, "operators", lambda: few)
+    assert draw_of_every_operator(0) == draw_of_every_operator(0) != draw_of_every_operator(1)
+
+
+@pytest.mark.parametrize("drawn", _EVERY, ids=lambda drawn: f"{drawn.operator}-{drawn.kind}-{drawn.variant}")
+def test_fault_of_any_operator_is_wrong_at_its_witness_and_its_twin_is_right(drawn: Drawn) -> None:
+    with loaded(drawn.operator, drawn.source) as fault, loaded(drawn.operator, drawn.honest) as honest:
+        assert not errors(drawn, honest)
+        assert differs(drawn, fault, honest)
+
+
+@pytest.mark.parametrize("name", ["rms_norm", "attention", "layer_norm"])
+def test_a_file_of_a_drawn_fault_calls_the_baseline_in_every_form(name: str) -> None:
+    """Without a fault, and though it looks at tensors that other forms do not have."""
+    for drawn in (one for one in _EVERY if one.operator == name):
+        with loaded(name, drawn.honest) as honest:
+            subject = Subject(operators()[name], "drawn", "cpu", torch.float32, honest)
+            assert judge_property(subject, all_properties()["vjp-parity"]).verdict == PASS
 
 
 _MLP = """

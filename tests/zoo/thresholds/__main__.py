@@ -7,10 +7,10 @@ from collections import Counter
 
 from tests.zoo.thresholds.draw import KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn
-from tests.zoo.thresholds.facts import FACTS
+from tests.zoo.thresholds.every.draw import draw_of_every_operator
 from tests.zoo.thresholds.judge import judged
 
-_LINE = "{:>3}  {:15}  {:13}  {:8}  {:22}  {:>6}  {}"
+_LINE = "{:>3}  {:15}  {:16}  {:8}  {:22}  {:>6}  {}"
 
 
 def main() -> None:
@@ -21,14 +21,20 @@ def main() -> None:
     parser.add_argument(
         "--class", dest="kinds", action="append", choices=KINDS, help="faults of this class only; repeatable"
     )
-    parser.add_argument("--operator", choices=tuple(FACTS), help="faults of this operator only")
+    parser.add_argument(
+        "--every", action="store_true", help="some faults of every operator, in place of many of the four with bases"
+    )
+    parser.add_argument("--operator", help="faults of this operator only")
+    parser.add_argument("--shard", type=int, nargs=2, default=(0, 1), metavar=("K", "N"), help="part K of N parts")
     parser.add_argument("--reasons", action="store_true", help="print the reason below each fault")
     parser.add_argument("--show", action="store_true", help="print the files and judge nothing")
     options = parser.parse_args()
     chosen = [
         (number, drawn)
-        for number, drawn in enumerate(draw(options.seed))
-        if drawn.kind in (options.kinds or KINDS) and options.operator in (None, drawn.operator)
+        for number, drawn in enumerate((draw_of_every_operator if options.every else draw)(options.seed))
+        if number % options.shard[1] == options.shard[0]
+        and drawn.kind in (options.kinds or KINDS)
+        and options.operator in (None, drawn.operator)
     ][: options.count]
     if options.show:
         for number, drawn in chosen:
@@ -50,7 +56,7 @@ def _judge(chosen: list[tuple[int, Drawn]], reasons: bool) -> None:
         shown = number, drawn.kind, drawn.operator, dtype, found, f"{outcome.seconds:.1f}", drawn.words
         print(_LINE.format(*shown), flush=True)
         if reasons and outcome.reason:
-            print(f"     {outcome.verdict}: {outcome.reason}")
+            print(f"     {outcome.verdict}: {outcome.reason}", flush=True)
     print()
     for kind in asked:
         print(f"{kind:15}  {caught[kind]} of {asked[kind]} found")

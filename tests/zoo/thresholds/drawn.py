@@ -23,11 +23,11 @@ class Expanded:
 
 @dataclass(frozen=True)
 class Witness:
-    """A call at which the fault is wrong, and what to look at.
+    """A call at which the fault is wrong, in a form of the operator, the first one if it is empty; and what to look at.
 
-    `values` are changes of ordinary values, in order: tensor, `times`, `plus`, `fill` or `repeat` (all rows are the
-    first), and a number. `changed` are the tensors that get new values before a second call (`stale`). `repeats` is the
-    number of equal calls (`calls`). All inputs require grad if `wanted` is None.
+    `values` are changes of ordinary values, in order: tensor, a change of `observing._changed`, and a number.
+    `changed` are the tensors that get new values before a second call (`stale`). `repeats` is the number of equal calls
+    (`calls`). All inputs require grad if `wanted` is None.
     """
 
     sizes: Mapping[str, int]
@@ -39,6 +39,7 @@ class Witness:
     sees: str = RESULTS
     changed: tuple[str, ...] = ()
     repeats: int = 1
+    form: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from torch import Tensor
 
 from harness.discovery import operator
 from harness.judging.scenario import lay_out
-from spec.contract import Draw
+from spec.contract import Draw, Operator
 from tests.zoo.thresholds.drawn import ALIASING, CALLS, GRAD, INFERENCE, RESULTS, STALE, STATE, Drawn, Expanded, Witness
-from tests.zoo.thresholds.facts import FACTS
 
 Results = dict[str, Tensor]
 #: What is wrong by less than this part of a value is rounding, not a fault.
@@ -27,17 +26,25 @@ _ELEMENTS = 1 << 18
 
 def inputs(drawn: Drawn, seed: int = 0) -> dict[str, Tensor]:
     """New inputs of the witness, by name."""
-    witness, of = drawn.witness, operator(drawn.operator)
+    witness, of = drawn.witness, form_of(drawn)
     tensors = of.family("normal").make(dict(witness.sizes), Draw(seed), drawn.dtype)
+    args = {arg.name: arg for arg in of.inputs}
     for name, change, number in witness.values:
-        tensors[name] = _changed(tensors[name], change, number, FACTS[drawn.operator].row_dim)
+        tensors[name] = _changed(tensors[name], change, number, args[name].row_dim or 0)
     return {
-        name: lay_out(tensor.to(drawn.dtype), witness.layouts.get(name, "contiguous"))
+        name: lay_out(args[name].cast(tensor, drawn.dtype), witness.layouts.get(name, "contiguous"))
         for name, tensor in tensors.items()
     }
 
 
+def form_of(drawn: Drawn) -> Operator:
+    """The form of the operator in which the witness calls it."""
+    of = operator(drawn.operator)
+    return of.in_form(drawn.witness.form) if drawn.witness.form else of
+
+
 def _changed(tensor: Tensor, change: str, number: float, row_dim: int) -> Tensor:
+    """`repeat`, `rows`, `columns`: equal to the first; `distinct`, `first-empty`, `one`: of indices and offsets."""
     match change:
         case "times":
             return tensor * number
@@ -47,15 +54,28 @@ def _changed(tensor: Tensor, change: str, number: float, row_dim: int) -> Tensor
             return torch.full_like(tensor, number)
         case "magnitude":
             return tensor.abs() * number
-        case "repeat":
-            dim = row_dim if tensor.dim() > 2 else 0
+        case "repeat" | "rows" | "columns":
+            dim = {"repeat": row_dim, "rows": 0, "columns": -1}[change]
             return tensor.narrow(dim, 0, 1).expand_as(tensor).clone()
-    raise ValueError(f"the change of a value was {change!r}, but should be times, plus, fill, magnitude or repeat")
+        case "sort":
+            return tensor.flatten().sort().values.reshape(tensor.shape)
+        case "distinct":
+            return torch.arange(tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
+        case "first":
+            tensor[..., :1, :] = number
+            return tensor
+        case "first-empty":
+            tensor[1] = tensor[0]
+            return tensor
+        case "one":
+            tensor[1:] = tensor[-1]
+            return tensor
+    raise ValueError(f"the change of a value was {change!r}, which is none")
 
 
 def _cotangents(drawn: Drawn) -> list[Tensor]:
     draw, found = Draw(1), []
-    for arg in operator(drawn.operator).outputs:
+    for arg in form_of(drawn).outputs:
         dense = draw.normal(arg.shape_for(dict(drawn.witness.sizes))).to(drawn.dtype)
         found.append(_expanded(dense, drawn.witness.cotangents.get(arg.name, Expanded())))
     return found
@@ -74,7 +94,8 @@ def _wanted(drawn: Drawn) -> tuple[str, ...]:
     witness = drawn.witness
     if witness.mode != GRAD:
         return ()
-    return FACTS[drawn.operator].tensors if witness.wanted is None else witness.wanted
+    every = tuple(arg.name for arg in form_of(drawn).inputs if arg.differentiable)
+    return every if witness.wanted is None else witness.wanted
 
 
 def _mode(witness: Witness) -> AbstractContextManager[Any]:
@@ -86,14 +107,14 @@ def _mode(witness: Witness) -> AbstractContextManager[Any]:
 def _call(drawn: Drawn, function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
     for name in _wanted(drawn):
         tensors[name].requires_grad_()
-    outputs = operator(drawn.operator).bound(function)(*tensors.values())
+    outputs = form_of(drawn).bound(function)(*tensors.values())
     return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 def _results(drawn: Drawn, function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Results:
     """Copies of the outputs and of the wanted gradients, in float64."""
     outputs, wanted = _call(drawn, function, tensors), _wanted(drawn)
-    found = dict(zip((arg.name for arg in operator(drawn.operator).outputs), outputs, strict=True))
+    found = dict(zip((arg.name for arg in form_of(drawn).outputs), outputs, strict=True))
     if wanted:
         gradients = torch.autograd.grad(outputs, [tensors[name] for name in wanted], _cotangents(drawn))
         found |= {f"gradient of {name}": g for name, g in zip(wanted, gradients, strict=True)}
@@ -109,7 +130,7 @@ def _shared(drawn: Drawn, function: Callable[..., Any], tensors: Mapping[str, Te
         overlaps = any(size > 1 and not stride for size, stride in zip(output.shape, output.stride(), strict=True))
         return overlaps or output.untyped_storage().data_ptr() in memory
 
-    names = [arg.name for arg in operator(drawn.operator).outputs]
+    names = [arg.name for arg in form_of(drawn).outputs]
     return {name: torch.tensor(float(shared(output))) for name, output in zip(names, outputs, strict=True)}
 
 
@@ -159,13 +180,13 @@ def observed(drawn: Drawn, function: Callable[..., Any]) -> Results:
 
 def right(drawn: Drawn) -> Results:
     """What is right at the witness, by the reference in float64."""
-    witness, of = drawn.witness, operator(drawn.operator)
+    witness, of = drawn.witness, form_of(drawn)
     if witness.sees == ALIASING:
         return {arg.name: torch.tensor(0.0) for arg in of.outputs}
     if witness.sees == STATE:
         return dict.fromkeys(("flushed here", "flushed", "mode"), torch.tensor(0.0))
     tensors = inputs(drawn) | {name: inputs(drawn, seed=1)[name] for name in witness.changed}
-    exact = tuple(tensor.to(torch.float64) for tensor in tensors.values())
+    exact = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in tensors.values())
     found = dict(zip((arg.name for arg in of.outputs), of.forward(*exact), strict=True))
     gradients = of.vjp(exact, tuple(g.to(torch.float64) for g in _cotangents(drawn)))
     by_name = dict(zip(tensors, gradients, strict=True))

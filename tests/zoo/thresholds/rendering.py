@@ -22,7 +22,11 @@ _TEMPLATES = Environment(
 
 def text(template: str, facts: Facts, literals: Mapping[str, Any], faulty: bool) -> str:
     """The file of an implementation: the fault, or its honest twin."""
-    found = _TEMPLATES.get_template(f"{template}.py.jinja").render(
-        base=f"base/{facts.name}.py.jinja", operator=facts.name, facts=facts, size=facts.size, faulty=faulty, **literals
-    )
+    base = f"base/{facts.name}.py.jinja"
+    return rendered(template, base=base, operator=facts.name, facts=facts, size=facts.size, faulty=faulty, **literals)
+
+
+def rendered(template: str, **given: Any) -> str:
+    """The template's text with what it asks for."""
+    found = _TEMPLATES.get_template(f"{template}.py.jinja").render(**given)
     return re.sub(r"\n{4,}", "\n\n\n", found)

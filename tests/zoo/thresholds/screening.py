@@ -110,6 +110,6 @@ def _holding(held: Callable[[_Key, Tensor, Callable[[], None]], object]) -> Iter
 
 
 def _digest(tensor: Tensor) -> bytes:
-    found = tensor.detach().cpu().contiguous()
-    numbers = found.view(torch.uint8) if found.dim() else found.reshape(1).view(torch.uint8)
-    return blake2b(f"{found.dtype} {tuple(found.shape)}".encode() + numbers.numpy().tobytes()).digest()
+    # A new tensor, since one of a single row may be contiguous with any strides.
+    flat = tensor.detach().cpu().flatten().clone(memory_format=torch.contiguous_format)
+    return blake2b(f"{tensor.dtype} {tuple(tensor.shape)}".encode() + flat.view(torch.uint8).numpy().tobytes()).digest()

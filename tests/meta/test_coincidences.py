@@ -1,0 +1,184 @@
+"""What drawn faults of every operator needed at once: the property that asks it finds it, and finds nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness.discovery import load_function, operator
+from harness.judging import harvested
+from harness.judging.judge import judge
+from harness.judging.scenario import Scenario, kinds_of, realise
+from harness.judging.subject import Subject
+from harness.properties import all_properties
+from harness.report.cell import FAIL, PASS
+from spec.contract import EQUAL_COLUMNS, NEGATIVE, POSITIVE, Draw
+
+
+@dataclass(frozen=True)
+class Sometimes:
+    """The baseline of an operator, and something else where a test of the inputs holds."""
+
+    name: str
+    holds: Callable[..., bool]
+    does: Callable[..., Any]
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        found = load_function(self.name, "python-autograd", "cpu")(*inputs, **named)
+        return self.does(found, *inputs) if self.holds(*inputs, **named) else found
+
+
+def _verdict(property: str, function: Sometimes, *files: Path) -> str:
+    subject = Subject(operator(function.name), "candidate", "cpu", torch.float32, function, files=files)
+    return judge(subject, all_properties()[property]).verdict
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _zero(found: Any, *_: Any) -> Any:
+    return 0 * found if isinstance(found, Tensor) else tuple(0 * each for each in found)
+
+
+def _is_transposed(tensor: Tensor) -> bool:
+    return min(tensor.shape[-2:]) > 1 and tensor.stride(-2) == 1
+
+
+def _subset(*wanted: bool) -> Callable[..., bool]:
+    return lambda *inputs, **_: tuple(t.requires_grad for t in inputs) == wanted
+
+
+@pytest.mark.parametrize(
+    ("property", "name", "holds"),
+    [
+        ("combinations", "lltm_sequence", lambda x, *_: x.shape[1] > 1 and bool((x == x[:, :1]).all())),
+        ("combinations", "lltm_sequence", lambda x, w, b, h, c: h.shape[1] == 2 * x.shape[0] > 8),
+        ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(c) and bool((c > 0).all())),
+        ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(h) and bool((h < 0).all())),
+        ("combinations", "softmax", lambda x: x.dim() == 3 and x.shape[2] == 2 * x.shape[1] > 2),
+        ("layouts", "group_norm", lambda x, n, w=None, b=None, **_: x.dim() == 3 and b is not None
+         and w.stride(0) == 2 and _is_transposed(x)),
+        ("gradient-subsets", "linear_act", lambda x, w, b=None, **_: b is not None and x.stride(-1) == 2
+         and (x.requires_grad, w.requires_grad, b.requires_grad) == (True, False, True)),
+    ],
+)  # fmt: skip
+def test_coincidence_is_asked(property: str, name: str, holds: Callable[..., bool]) -> None:
+    assert _verdict(property, Sometimes(name, holds, _zero)) == FAIL
+    assert _verdict(property, Sometimes(name, _never, _zero)) == PASS
+
+
+class _Once(torch.autograd.Function):
+    """The result itself; a cotangent that is repeated along an inner dimension is taken for a number."""
+
+    @staticmethod
+    def forward(ctx: Any, result: Tensor) -> Tensor:
+        return result.clone()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        repeated = g.dim() == 4 and g.shape[2] > 1 and not g.stride(2) and g.numel()
+        return g.flatten()[0].expand(g.shape) if repeated else g
+
+
+def test_a_cotangent_is_repeated_along_inner_dimensions() -> None:
+    once = Sometimes("attention", lambda *_, **__: True, lambda found, *_: _Once.apply(found))
+    assert _verdict("layouts", once) == FAIL
+    four, two = operator("attention").outputs[0], operator("lltm").outputs[0]
+    assert "inner" in kinds_of(four)
+    assert "inner" not in kinds_of(two)
+
+
+def _returned(position: int) -> Callable[..., Any]:
+    def does(found: Any, *inputs: Any) -> Any:
+        if isinstance(found, Tensor) and not torch.is_grad_enabled() and torch.equal(found, inputs[position]):
+            return inputs[position]
+        return found
+
+    return does
+
+
+@pytest.mark.parametrize(
+    ("name", "position"), [("rotary", 0), ("causal_conv1d", 0), ("embedding", 0), ("attention", 2), ("scan", 1)]
+)
+def test_a_result_that_equals_an_input_is_not_the_input(name: str, position: int) -> None:
+    always = Sometimes(name, lambda *_, **__: True, _returned(position))
+    assert _verdict("no-side-effects", always) == FAIL
+    assert _verdict("no-side-effects", Sometimes(name, _never, _zero)) == PASS
+
+
+def test_a_small_size_has_a_path_of_its_own_without_grad() -> None:
+    reuses = Sometimes(
+        "log_softmax",
+        lambda x: x.dim() == 3 and x.shape[2] == 2 and x.is_contiguous() and not torch.is_grad_enabled(),
+        lambda found, x: x.copy_(found),
+    )
+    assert _verdict("no-side-effects", reuses) == FAIL
+
+
+def test_beyond_a_constant_of_a_multiple_of_a_size() -> None:
+    lltm = operator("lltm")
+    assert ("state_size", 187) in harvested.beyond(lltm, [543])
+    assert ("batch", 187) not in harvested.beyond(lltm, [543])
+    assert {("state_size", 543 // 3), ("state_size", 543)} <= set(harvested.themselves(lltm, [543]))
+
+
+def test_beyond_a_constant_a_call_is_made_in_both_modes(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 613")
+    for mode in (False, True):
+
+        def holds(x: Tensor, w: Tensor, *_: Any, mode: bool = mode) -> bool:
+            without = torch.is_inference_mode_enabled() if mode else not torch.is_inference_mode_enabled()
+            return len(w) > 613 and not torch.is_grad_enabled() and without
+
+        assert _verdict("harvested-sizes", Sometimes("mlp", holds, _zero), file) == FAIL
+
+
+def test_the_time_of_an_oracle_counts_squares_of_sizes_and_steps() -> None:
+    packed, scan = operator("attention_varlen"), operator("scan")
+    few, many = ({"tokens": n, "heads": 2, "width": 4, "sequences": 4} for n in (64, 363))
+    assert harvested.volume(packed, few) <= harvested.VOLUME < harvested.volume(packed, many) < harvested.LARGE
+    steps = [{"batch": 2, "channels": 3, "length": n} for n in (64, 65, 1025)]
+    volumes = [harvested.volume(scan, sizes) for sizes in steps]
+    assert volumes[0] <= harvested.VOLUME < volumes[1] < volumes[2] < harvested.LARGE
+
+
+@pytest.mark.parametrize(("name", "sign"), [(POSITIVE, 1), (NEGATIVE, -1)])
+def test_values_of_one_sign(name: str, sign: int) -> None:
+    made = operator("embedding").family(name).make({"entries": 7, "features": 3, "batch": 5}, Draw(0), torch.float32)
+    assert bool((sign * made["weight"] > 0).all())
+    assert made["indices"].dtype == torch.int64
+    assert 0 <= int(made["indices"].min()) <= int(made["indices"].max()) < 7
+
+
+def test_rows_of_a_batch_are_repeated_where_they_lie() -> None:
+    contract = operator("lltm_sequence")
+    sizes = (("steps", 3), ("batch", 4), ("input_features", 5), ("state_size", 2))
+    call = realise(contract, Scenario(sizes, layouts=(("input", "repeated"), ("h0", "repeated"))), torch.float32)
+    x, h0 = call.inputs[0], call.inputs[3]
+    assert bool((x == x[:, :1]).all())
+    assert not bool((x == x[:1]).all())
+    assert bool((h0 == h0[:1]).all())
+
+
+def test_columns_are_equal_in_matrices_alone() -> None:
+    made = operator("lltm").family(EQUAL_COLUMNS).make(
+        {"batch": 3, "input_features": 4, "state_size": 5}, Draw(0), torch.float32
+    )  # fmt: skip
+    assert all(bool((tensor == tensor[..., :1]).all()) for tensor in made.values() if tensor.dim() == 2)
+    assert made["bias"].unique().numel() == 15
+
+
+def test_columns_are_equal_beyond_a_constant(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 55")
+    equal = Sometimes("swiglu", lambda g, u: g.shape[-1] > 55 and u.dim() == 2 and bool((u == u[:, :1]).all()), _zero)
+    assert _verdict("harvested-sizes", equal, file) == FAIL
+    assert _verdict("harvested-sizes", Sometimes("swiglu", _never, _zero), file) == PASS
