@@ -331,6 +331,17 @@ def _text(error: BaseException) -> str:
         return f"its message cannot be read: {type(other).__name__}"
 
 
+def lost_device() -> str:
+    """Why this process can use its CUDA device no more, such as an assertion in a kernel; empty if nothing is wrong."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return ""
+    try:
+        torch.cuda.synchronize()
+    except Exception as error:
+        return _text(error).partition("\n")[0]
+    return ""
+
+
 def messages(connection: Connection) -> Iterator[tuple[Header, Tensors]]:
     """Every request, until the judge closes the connection."""
     while True:
@@ -349,7 +360,7 @@ def main(descriptor: int) -> None:
         try:
             header, results = runner.answer(asked, tensors)
         except BaseException as error:
-            header, results = {"error": {"kind": type(error).__name__, "text": _text(error)}}, {}
+            header, results = {"error": {"kind": type(error).__name__, "text": _text(error)}, "lost": lost_device()}, {}
         connection.send_bytes(json.dumps({**header, "id": asked["id"]}).encode())
         connection.send_bytes(save(results))
 

@@ -64,6 +64,11 @@ def started(
     return process
 
 
+def lost(answer: Header) -> str:
+    """That the process cannot use its CUDA device any more, as a predicate."""
+    return f"could use its CUDA device no more («{answer['lost']}»)"
+
+
 class CandidateProcess:
     """A candidate in a process of its own, which has imported torch and nothing of this project."""
 
@@ -134,15 +139,22 @@ class CandidateProcess:
             self._left -= time.monotonic() - began
 
     def _asked(self, header: Header, tensors: Tensors, seconds: float) -> tuple[Header, Tensors]:
-        """The reply of the process. Raises RunnerFailure, which quotes what a sanitizer found."""
+        """The reply of the process. Raises RunnerFailure, which quotes what a sanitizer found.
+
+        A process that can use its CUDA device no more is ended: each later call would fail, right or wrong.
+        """
         assert self._process is not None
         try:
-            return self._process.ask(header, tensors, seconds=seconds)
+            answer, found = self._process.ask(header, tensors, seconds=seconds)
         except RunnerFailure as error:
-            found = self.sanitizers.finding(self._process.said) if self.sanitizers is not None else ""
-            if not found:
+            finding = self.sanitizers.finding(self._process.said) if self.sanitizers is not None else ""
+            if not finding:
                 raise
-            raise RunnerFailure(f"{error}, because of «{found}»,") from error
+            raise RunnerFailure(f"{error}, because of «{finding}»,") from error
+        if answer.get("lost"):
+            self.stop()
+            raise RunnerFailure(lost(answer))
+        return answer, found
 
     def _imported(self) -> dict[str, str]:
         self.stop()

@@ -22,7 +22,7 @@ from safetensors.torch import save
 
 from harness.errors import HarnessError
 from harness.executing.lifeline import end_with_parent
-from harness.executing.runner import messages
+from harness.executing.runner import lost_device, messages
 from harness.judging import fresh_process, stored, traced
 from harness.judging import judge as judging
 from harness.judging.property import Property
@@ -79,7 +79,7 @@ def main(descriptor: int) -> None:
             answer = {"trouble": str(error)}
         except Exception as error:  # an error of the harness: the parent raises it
             answer = {"trouble": one_line(error)}
-        connection.send_bytes(json.dumps({**answer, "id": asked["id"]}).encode())
+        connection.send_bytes(json.dumps({**answer, "lost": lost_device(), "id": asked["id"]}).encode())
         connection.send_bytes(save({}))
 
 

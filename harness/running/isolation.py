@@ -33,7 +33,7 @@ from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
 from harness.running import inside_runner, launching, sandbox
-from harness.running.candidate_process import START, CandidateProcess, Limits
+from harness.running.candidate_process import START, CandidateProcess, Limits, lost
 from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
 from harness.running.selection import Selection, Slot, declarations
@@ -197,6 +197,9 @@ class Isolation:
         self._trace.truncate(0)
         try:
             answer, _ = self._inside.ask({"slot": slot.id, "property": property}, seconds=self._limits.seconds)
+            if answer.get("lost"):
+                self._inside.stop()
+                raise RunnerFailure(lost(answer))
             if "trouble" in answer:
                 raise HarnessError(str(answer["trouble"])[:_TEXT])
             return _cell(answer.get("cell"), slot, property)

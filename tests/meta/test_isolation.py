@@ -40,12 +40,17 @@ def leaks(*inputs):
     kept.append(torch.ones(2**26))
     return right(*inputs)
 
+def loses(*inputs):
+    # As after an assertion in a kernel: torch has used a device, and nothing that uses it works any more.
+    torch.cuda._initialized = True
+    raise RuntimeError("CUDA error: device-side assert triggered")
+
 def rms_norm(input, weight=None, residual=None, *, eps=1e-6):
     total = input if residual is None else input + residual
     output = F.rms_norm(total, total.shape[-1:], weight, eps)
     return output if residual is None else (output, total)
 """
-NAMES = ("right", "crashes", "exits", "hangs", "leaks")
+NAMES = ("right", "crashes", "exits", "hangs", "leaks", "loses")
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +93,18 @@ def test_it_costs_one_cell(isolation: Isolation, by_name: dict[str, Slot], name:
     assert cell.verdict == FAIL
     assert words in cell.reason
     assert isolation.judge(by_name["right"], "forward-parity").verdict == PASS
+
+
+@pytest.mark.parametrize("property", ["forward-parity", "survives-wrong-calls", "global-state"])
+def test_a_process_that_lost_its_device_is_ended(isolation: Isolation, by_name: dict[str, Slot], property: str) -> None:
+    """Both the process of the candidate and the one that judges beside it; the next cell has new ones."""
+    cell = isolation.judge(by_name["loses"], property)
+    assert cell.verdict == FAIL
+    assert "process could use its CUDA device no more" in cell.reason
+    for process in (isolation._outside, isolation._inside):
+        inner = process._process if isinstance(process, CandidateProcess) else process
+        assert inner is None or not inner.alive
+    assert isolation.judge(by_name["right"], property).verdict == PASS
 
 
 def test_a_hang_is_ended(selection: Selection, by_name: dict[str, Slot]) -> None:
