@@ -83,7 +83,10 @@ def vjp(cotangents: Tensors, gates: Tensor, tokens: Tensor, initial: Optional = 
         after = torch.cat((a[..., 1:], torch.zeros_like(a[..., :1])), -1)
         l = scanned(after.flip(-1), g.flip(-1)).flip(-1)  # noqa: E741
         before = either(lambda: h, lambda: rounded)
-        d_gates = l * torch.cat((first, before), -1)[..., : h.shape[-1]]
+        front = torch.cat((first, before), -1)[..., : h.shape[-1]]
+        behind = after * torch.cat((l[..., 1:], torch.zeros_like(l[..., :1])), -1)
+        # The gradient of a parallel scan adds up products with each cotangent; l may cancel before its product.
+        d_gates = either(lambda: l * front, lambda: g * front + behind * front)
         d_initial = (a[..., :1] * l[..., :1]).sum(-1)
     return {"gates": stored(d_gates, dtype), "tokens": stored(l, dtype), "initial": stored(d_initial, dtype)}
 

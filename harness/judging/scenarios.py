@@ -15,7 +15,7 @@ SEEDS = 3
 _KEEPING = tuple(layout for layout in LAYOUTS[1:] if layout not in CHANGING)
 #: Rows of a call that shall have more than the fast path of a kernel needs: no multiple of a block, but of 7.
 ROWS = 49
-#: What the other sizes are then, and the largest product of all.
+#: What the other sizes are then, and the most elements of a tensor.
 WIDE, VOLUME = 43, 2**17
 #: Subsets of gradients that are asked in every layout.
 FEW_SUBSETS = 32
@@ -141,6 +141,7 @@ def of_subsets(operator: Operator) -> list[Scenario]:
 def _many(operator: Operator, case: Case) -> list[tuple[tuple[str, int], ...]]:
     """Sizes that are all larger than the fast path of a kernel needs; one after the other if all are too large."""
     large = {symbol: ROWS if symbol == "batch" else WIDE for symbol in case.sizes if symbol not in operator.sequential}
-    if prod({**case.sizes, **large}.values()) <= VOLUME:
-        return [tuple({**case.sizes, **large}.items())]
+    together = {**case.sizes, **large}
+    if max(prod(arg.shape_for(together)) for arg in operator.inputs) <= VOLUME:
+        return [tuple(together.items())]
     return [tuple({**case.sizes, symbol: size}.items()) for symbol, size in large.items()]
