@@ -365,6 +365,11 @@ class Operator:
     narrow: Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]] | None = (
         None
     )
+    #: What `both` returns if some operations are made of others; None where none is. An element that is not finite in
+    #: this, in the dtype of the call, is undecided.
+    by_steps: (
+        Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None] | None
+    ) = None
     #: Whether a result that is infinite because an input is may also be NaN: x + w (y - x), say, for (1 - w) x + w y.
     any_infinity: bool = False
 

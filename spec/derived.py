@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spec import backward
+from spec.by_steps import Products
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.rounding import any_order
@@ -72,6 +73,8 @@ class Reference:
     tensors: tuple[str, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     positional: tuple[str, ...] = ()
+    #: Whether the function has activations that `spec.by_steps` knows, once it has been called with it.
+    _has_products: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """The outputs of the reference."""
@@ -93,6 +96,17 @@ class Reference:
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The outputs, and the gradients as `vjp` returns them; under `torch.func.vmap` too."""
         return self._by_place(_by_functions, inputs, cotangents)
+
+    def by_steps(
+        self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None:
+        """What `both` returns if activations are the products of `spec.by_steps`; None if there are none."""
+        if self._has_products == [False]:
+            return None
+        with Products() as mode:
+            found = self._by_place(_by_autograd, inputs, cotangents)
+        self._has_products[:] = [mode.used]
+        return found if mode.used else None
 
     def _by_place(
         self, differentiate: Callable[..., Any], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
@@ -207,6 +221,7 @@ class Reference:
             dtypes=dtypes,
             narrow=narrow.both if narrow is not None else None,
             any_infinity=True,
+            by_steps=self.by_steps,
         )
         made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
         object.__setattr__(found, "families", made)

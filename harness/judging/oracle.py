@@ -135,7 +135,7 @@ def _has_narrow(operator: Operator, dtype: torch.dtype) -> bool:
 
 def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ...]:
     """The reference in the dtype itself, with NaN where the contract leaves a gradient open: not compared."""
-    eager = evaluate(operator, with_zeros(operator, call))
+    eager = _finite_by_steps(operator, with_zeros(operator, call))
     if operator.unspecified is None:
         return eager
     inputs, cotangents = exact_call.inputs, with_zeros(operator, exact_call).cotangents
@@ -145,6 +145,21 @@ def _eager(operator: Operator, call: Call, exact_call: Call) -> tuple[Tensor, ..
     each = zip(operator.inputs, gradients, marked, strict=True)
     return *outputs, *(
         g.masked_fill(mark.isnan().to(g.device), math.nan) if arg.differentiable else g for arg, g, mark in each
+    )
+
+
+def _finite_by_steps(operator: Operator, call: Call) -> tuple[Tensor, ...]:
+    """The reference in the dtype of the call, with NaN where it is not finite if some operations are made of others."""
+    eager = evaluate(operator, call)
+    if operator.by_steps is None:
+        return eager
+    found = operator.by_steps(call.inputs, tuple(g for g in call.cotangents if g is not None))
+    if found is None:
+        return eager
+    steps = (*found[0], *found[1])
+    pairs = zip(eager, steps, strict=True)
+    return tuple(
+        y.masked_fill(~z.isfinite(), math.nan) if y.shape == z.shape and y.is_floating_point() else y for y, z in pairs
     )
 
 

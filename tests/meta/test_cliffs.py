@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from harness.deriving.contract import derive_from
 from harness.discovery import operator
 from harness.judging.compare import NOT_FINITE, compare
 from harness.judging.judge import judge
-from harness.judging.oracle import expected
-from harness.judging.scenario import Scenario
+from harness.judging.oracle import expected, expected_of
+from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NO_EVIDENCE, PASS
+from spec.by_steps import Products
 from spec.contract import Operator
 from spec.envelope import Envelope, envelopes
 from spec.formulas import either
@@ -117,6 +122,49 @@ def test_a_gradient_of_elu_from_its_result_is_right_and_a_cut_one_is_not() -> No
     right = envelope.exact.half()
     assert compare(right, envelope).holds
     assert not compare(torch.zeros_like(right), envelope).holds
+
+
+def _by_step(x: Tensor, y: Tensor) -> Tensor:
+    return x * torch.sigmoid(x) * y
+
+
+def test_the_gradient_of_an_activation_may_be_a_product_that_overflows() -> None:
+    """silu(x) = x sigmoid(x): the cotangent times x overflows where the slope is 0, and infinity times 0 is NaN."""
+    contract = derive_from(lambda x, y: F.silu(x) * y, (torch.randn(6, 5), torch.randn(6, 5)), "gated").operator
+    x = torch.tensor([[-1e20, -3.0, 2.0]])
+    y = torch.tensor([[1e20, 2.0, 1e20]])
+    one = torch.ones(1, 3)
+    gradients = expected_of(contract, Call((x, y), (one,)), torch.float32).gradients
+    assert gradients["x"].undecided.tolist() == [[True, False, False]]
+    assert not gradients["y"].undecided.any()
+    given = x.clone().requires_grad_()
+    _by_step(given, y).backward(one)
+    assert given.grad is not None
+    assert compare(given.grad, gradients["x"]).holds
+    assert not compare(given.grad * torch.tensor([1.0, 1.0, math.nan]), gradients["x"]).holds
+
+
+def test_what_is_no_such_activation_is_evaluated_once() -> None:
+    contract = derive_from(torch.tanh, (torch.randn(6, 5),), "plain").operator
+    assert contract.by_steps is not None
+    assert contract.by_steps((torch.ones(2, 3),), (torch.ones(2, 3),)) is None
+
+
+@pytest.mark.parametrize("function", [F.silu, F.gelu, partial(F.gelu, approximate="tanh"), F.mish, F.hardswish])
+def test_the_products_are_the_activations(function: Callable[[Tensor], Tensor]) -> None:
+    x = torch.linspace(-8, 8, 1001, dtype=torch.float64)
+    with Products() as mode:
+        found = function(x)
+    assert mode.used
+    assert torch.allclose(found, function(x), rtol=1e-13, atol=1e-15)
+
+
+def test_an_activation_that_writes_into_its_input_is_left_alone() -> None:
+    x = torch.linspace(-8, 8, 11)
+    with Products() as mode:
+        F.silu(x, inplace=True)
+    assert not mode.used
+    assert torch.equal(x, F.silu(torch.linspace(-8, 8, 11)))
 
 
 def _subject(contract: Operator, wrong: float) -> Subject:
