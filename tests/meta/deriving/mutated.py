@@ -101,14 +101,17 @@ def function_of(text: str, name: str) -> Callable[..., Any]:
     return getattr(module, name)  # type: ignore[no-any-return]
 
 
-def caught_by(name: str, text: str) -> str:
-    """The property of values or gradients that notices the mutant; empty if none does. It is judged in one dtype."""
+def caught_by(name: str, text: str, told: frozenset[str] = frozenset({FAIL})) -> str:
+    """The property of values or gradients that tells one of these verdicts; empty if none does.
+
+    Each is judged in one dtype.
+    """
     function = function_of(text, name)
     levels = {key: each for key, each in all_properties().items() if each.level in (VALUES, GRADIENTS)}
     for key in (*QUICK, *(key for key in levels if key not in QUICK)):
         for dtype in (torch.float32, torch.float64):
             if levels[key].is_asked("cpu", str(dtype).removeprefix("torch.")):
-                if judge(Subject(contract(name), name, "cpu", dtype, function), levels[key]).verdict == FAIL:
+                if judge(Subject(contract(name), name, "cpu", dtype, function), levels[key]).verdict in told:
                     return key
                 break
     return ""
