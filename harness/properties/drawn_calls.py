@@ -3,6 +3,9 @@
 `--examples` sets how many, `--examples-seed` the seed. All backends of a run get the same calls, so that they share the
 oracles. If a few draws leave some gradient without evidence, as many are drawn again. That happens with an operator of
 one output whenever its cotangent is zero or missing.
+
+A call that fails is made again, to find a smaller one. A function whose results change from call to call may be right
+then. Its first failure counts.
 """
 
 from __future__ import annotations
@@ -40,26 +43,30 @@ def foreseen(subject: Subject) -> list[Scenario]:
 
 
 def _draw(tally: Tally, examples: int, first: int) -> None:
-    ended: list[Ended] = []
+    failures: list[Failure] = []
 
     def run(scenario: Scenario) -> None:
-        if not ended:
-            try:
-                tally.run(scenario)
-            except Ended as failure:
-                ended.append(failure)
+        if any(isinstance(failure, Ended) for failure in failures):
+            return
+        try:
+            tally.run(scenario)
+        except Failure as failure:
+            failures.append(failure)
+            if not isinstance(failure, Ended):
+                raise
 
-    try:
-        _drawn(tally.subject.operator, examples, first, run)
-        for failure in ended:
-            raise failure
-    except Failure as failure:
+    found = _drawn(tally.subject.operator, examples, first, run)
+    if failures:
+        # That of the smallest call is the one that hypothesis raised, or the last one where it could not repeat it.
+        failure = found or failures[-1]
         raise failure.adding(f"found by hypothesis among {examples} drawn calls, seed {first}") from None
 
 
-def _drawn(operator: Operator, examples: int, first: int, run: Callable[[Scenario], None]) -> None:
+def _drawn(operator: Operator, examples: int, first: int, run: Callable[[Scenario], None]) -> Failure | None:
+    """Draw calls and `run` each; the Failure of the smallest one that fails each time, if there is any."""
     # Imported here, hypothesis costs no time before the first verdict. `bind` imports it before any candidate.
     from hypothesis import HealthCheck, Phase, given, seed, settings
+    from hypothesis.errors import FlakyFailure
 
     from harness.judging.drawn_scenarios import scenarios
 
@@ -77,7 +84,15 @@ def _drawn(operator: Operator, examples: int, first: int, run: Callable[[Scenari
     def each(scenario: Scenario) -> None:
         run(scenario)
 
-    each()
+    try:
+        each()
+    except FlakyFailure as several:
+        if not all(isinstance(error, Failure) for error in several.exceptions):
+            raise
+        return None  # a call that failed did not fail again
+    except Failure as failure:
+        return failure
+    return None
 
 
 PROPERTY = Property(

@@ -16,6 +16,8 @@ from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging.judge import judge
 from harness.judging.property import Property
 from harness.judging.subject import Subject
+from harness.judging.tally import Tally
+from harness.properties import all_properties
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from spec.lltm import OPERATOR
 from tests.zoo.honest.lltm import Cell as HonestCell
@@ -94,6 +96,34 @@ def test_a_fault_of_the_harness_is_nobody_elses(error: BaseException) -> None:
     for declared in ((), (NO_SHINE,)):
         with pytest.raises(type(error)):
             _cell(_raises(error), *declared)
+
+
+class _WrongAtTimes(HonestCell):
+    """Every seventh call is wrong. So the call that hypothesis repeats is right."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        new_h, new_cell = super().__call__(*args, **kwargs)
+        return (2 * new_h if self.calls % 7 == 3 else new_h), new_cell
+
+
+def test_a_drawn_call_that_is_wrong_once_fails() -> None:
+    cell = judge(_subject(_WrongAtTimes()), all_properties()["drawn-calls"])
+    assert cell.verdict == FAIL
+    assert "it depends on earlier calls, on chance" in cell.reason
+    assert "found by hypothesis among 20 drawn calls, seed 0" in cell.reason
+
+
+def test_an_error_of_the_harness_at_a_drawn_call_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = iter([ValueError("ours")])
+    monkeypatch.setattr(
+        Tally, "run", lambda *_: (_ for _ in ()).throw(error) if (error := next(errors, None)) else None
+    )
+    with pytest.raises(ExceptionGroup, match="produces unreliable results"):
+        judge(_subject(), all_properties()["drawn-calls"])
 
 
 def _breaks(*_: Any) -> None:
