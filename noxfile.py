@@ -342,8 +342,11 @@ def method_study(session: nox.Session) -> None:
 
 @nox.session
 def museum(session: nox.Session) -> None:
-    """Releases on PyPI with a known defect: each must be caught, and the repaired one pass; `-- --package timm`."""
-    run(session, "python", "-m", "museum", *session.posargs)
+    """Releases on PyPI with a known defect: each must be caught, and the repaired one pass; `-- --package timm`.
+
+    It installs Triton, whose interpreter runs the kernels among them.
+    """
+    run(session, "python", "-m", "museum", *session.posargs, env=with_triton(session))
 
 
 @nox.session

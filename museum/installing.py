@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shutil
 import subprocess
 import sys
@@ -20,14 +21,29 @@ Installer = Callable[[Sequence[str], Path], None]
 
 
 def pip(requirements: Sequence[str], target: Path) -> None:
-    """Install exactly these releases, without what they depend on. Raises Unavailable with pip's last line."""
+    """Install exactly these releases, without what they depend on. Raises Unavailable with pip's last error.
+
+    An old release may be a source whose setup.py imports torch or numpy. It is built in this environment then.
+    """
     options = ["--quiet", "--no-deps", "--no-compile", "--disable-pip-version-check", "--target", str(target)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, *requirements], capture_output=True, text=True, check=False
+    for isolation in ([], ["--no-build-isolation"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", *options, *isolation, *requirements],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not done.returncode:
+            return
+    raise Unavailable(f"pip could not install {' '.join(requirements)}: {_last_error(done.stderr)}")
+
+
+def _last_error(text: str) -> str:
+    """The last line that names an error; pip ends with a note on what it is not."""
+    said = [line.strip() for line in text.splitlines() if line.strip()]
+    return next(
+        (line for line in reversed(said) if re.match(r"(ERROR|\w*Error): ", line)), (said or ["pip said nothing"])[-1]
     )
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or ["pip said nothing"]
-        raise Unavailable(f"pip could not install {' '.join(requirements)}: {said[-1].strip()}")
 
 
 def present(requirement: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -234,6 +235,49 @@ def test_a_release_is_installed_once_and_whole(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         installing.folder_of("doubling==2.0", tmp_path, install)
     assert [folder.name for folder in tmp_path.iterdir()] == ["doubling-1.0"]
+
+
+class _Pip:
+    """In place of pip: it fails with these texts, one a call, and then succeeds."""
+
+    def __init__(self, *errors: str) -> None:
+        self.errors = list(errors)
+        self.calls: list[list[str]] = []
+
+    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        self.calls.append(command)
+        error = self.errors.pop(0) if self.errors else ""
+        return subprocess.CompletedProcess(command, 1 if error else 0, "", error)
+
+
+#: What pip prints of a setup.py that imports torch, as that of entmax 1.0.
+IMPORTS_TORCH = """
+      ModuleNotFoundError: No module named 'torch'
+      [end of output]
+
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+"""
+
+
+def test_a_source_whose_setup_imports_torch_is_built_in_this_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip = _Pip(IMPORTS_TORCH)
+    monkeypatch.setattr(subprocess, "run", pip)
+    installing.pip(["entmax==1.0"], tmp_path)
+    assert ["--no-build-isolation" in call for call in pip.calls] == [False, True]
+    assert all(call[-1] == "entmax==1.0" for call in pip.calls)
+
+
+def test_a_release_that_cannot_be_built_is_named_with_the_error_of_its_setup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", _Pip(IMPORTS_TORCH, IMPORTS_TORCH))
+    with pytest.raises(Unavailable, match=r"pip could not install entmax==1\.0: ModuleNotFoundError: No module named"):
+        installing.pip(["entmax==1.0"], tmp_path)
+    monkeypatch.setattr(subprocess, "run", _Pip("killed", "killed"))
+    with pytest.raises(Unavailable, match=r"pip could not install entmax==1\.0: killed$"):
+        installing.pip(["entmax==1.0"], tmp_path)
 
 
 def test_a_release_that_is_there_is_not_installed(tmp_path: Path) -> None:
