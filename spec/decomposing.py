@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch._decomp import get_decompositions
 
+from spec import bags, fourier
+
 _aten = torch.ops.aten
 
 #: What is evaluated step by step: normalisations, losses, activations, and their backward.
@@ -116,6 +118,8 @@ def _known() -> Mapping[Any, Callable[..., Any]]:
     prims = torch.ops.prims
     return {
         **get_decompositions(list(_COMPOSED)),
+        **bags.STEPS,
+        **fourier.STEPS,
         _aten._cdist_forward.default: _distances,
         _aten._safe_softmax.default: _safe_softmax,
         _aten.addbmm.default: _sum_of_products,

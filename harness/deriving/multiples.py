@@ -21,6 +21,8 @@ from spec.contract import Sizes, TensorArg
 #: Multiples that are tried, least first, and how many of each the reference must take.
 _UNITS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 256)
 _TIMES = (1, 2, 3, 5, 7)
+#: Powers of 2 that show, for a message, that a reference takes them alone.
+_POWERS = (0, 1, 2, 3, 5)
 #: Largest least length that is looked for, and how much longer ones are tried: one of 1 may broadcast.
 _LEAST, _LONGER = 64, range(1, 9)
 
@@ -109,10 +111,13 @@ def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> 
         if all(_is_taken(made.call, {**made.small, symbol: unit * times}) for times in _TIMES):
             return unit, 0
     refused = next(times for times in _TIMES if not _is_taken(made.call, {**made.small, symbol: times}))
+    powers = all(_is_taken(made.call, {**made.small, symbol: 2**power}) for power in _POWERS)
     raise UsageError(
-        f"{where} took {symbol}={made.small[symbol]} and refused {symbol}={refused}, but should take every length, "
-        "every one from a least one on, or every multiple of one up to 256: make the reference take them, or write a "
-        "number where a length is fixed, for example x: Float[Tensor, 'batch 64']"
+        f"{where} took {symbol}={made.small[symbol]}{' and other powers of 2' * powers} and refused "
+        f"{symbol}={refused}, but should take every length, every one from a least one on, or every multiple of one up "
+        "to 256: make the reference take them, or write a number where a length is fixed, for example x: "
+        "Float[Tensor, 'batch 64']"
+        f"{', and judge it for each length that matters' * powers}"
     )
 
 

@@ -164,9 +164,13 @@ def _together(
     """
 
     def fit(some: list[list[Axis]]) -> bool:
-        # Multiples of the example's lengths, all different: what has to be even stays so.
-        changed = {axis: probe.length(axis) * (2 + place) for place, group in enumerate(some) for axis in group}
-        return probe.accepts(changed)
+        # Multiples of the example's lengths, all different: what has to be even stays so. Or what is a power of 2.
+        return any(
+            probe.accepts(
+                {axis: probe.length(axis) * times[place] for place, group in enumerate(some) for axis in group}
+            )
+            for times in (range(2, 2 + len(some)), [2 ** (1 + place) for place in range(len(some))])
+        )
 
     if fit(groups):
         return groups, {}

@@ -119,10 +119,16 @@ def _hides(axis: str, value: Any) -> bool:
 
 
 def _ordinary(operator: Operator) -> Iterator[Combination]:
-    """Nothing unusual, so that each tensor has evidence: many of the other calls have gradients of almost zero."""
-    sizes = tuple((symbol, _OTHER) for symbol in operator.symbols())
-    for seed in range(3):
-        yield Combination(operator.form, Scenario(sizes, name="ordinary", seed=seed), WITHOUT_GRAD[seed % 2])
+    """Nothing unusual, so that each tensor has evidence: many of the other calls have gradients of almost zero.
+
+    Then each size is 1 alone: what squeezes or broadcasts such a dimension may be wrong beside larger ones, and only
+    where rows differ.
+    """
+    symbols = operator.symbols()
+    usual = dict.fromkeys(symbols, _OTHER)
+    calls = [("ordinary", usual), *((f"one-{symbol}", {**usual, symbol: 1}) for symbol in symbols)]
+    for seed, (name, sizes) in enumerate(calls):
+        yield Combination(operator.form, Scenario(tuple(sizes.items()), name=name, seed=seed), WITHOUT_GRAD[seed % 2])
 
 
 def _of_other_shapes(forms: tuple[Operator, ...]) -> Iterator[tuple[Operator, tuple[str, ...]]]:

@@ -253,6 +253,17 @@ def test_a_function_of_another_process_is_watched_too(tmp_path: Path, name: str,
     assert re.search(says, cell.reason)
 
 
+@pytest.mark.parametrize("contract", OPERATORS, ids=lambda contract: contract.name)
+def test_each_size_is_1_alone_and_nothing_else_is_unusual(contract: Operator) -> None:
+    calls = [(call.form, call.scenario) for call in combinations_of(contract).calls]
+    for form in contract.every_form():
+        plain = [
+            dict(s.sizes) for name, s in calls if name == form.form and not (s.layouts or s.cotangents or s.wanted)
+        ]
+        for symbol in form.symbols():
+            assert any(sizes[symbol] == 1 and 1 not in (sizes | {symbol: 2}).values() for sizes in plain), symbol
+
+
 def test_the_contract_of_lltm_is_covered_in_a_known_number_of_calls() -> None:
     """So that a change that makes the property much dearer is seen."""
     assert len(combinations_of(operator("lltm")).calls) < 170

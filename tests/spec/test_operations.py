@@ -101,6 +101,52 @@ def _of_batch(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
     return _normalised(x, (0, 2, 3)) * w[:, None, None] + b[:, None, None]
 
 
+#: Seven indices of a table of five rows in bags of 3, 0 and 4 indices; 2 is the index of padding.
+_INDICES, _OFFSETS = torch.tensor([0, 2, 4, 3, 3, 1, 2]), torch.tensor([0, 3, 3])
+_BAGS = ([0, 2, 4], [], [3, 3, 1, 2])
+
+
+def _bags(weight: Tensor, **options: Any) -> Tensor:
+    return F.embedding_bag(_INDICES, weight, _OFFSETS, **options)
+
+
+def _bags_by_rows(weight: Tensor, padding: int | None = None, mean: bool = False) -> Tensor:
+    used = [[row for row in bag if row != padding] for bag in _BAGS]
+    sums = [torch.zeros(weight.shape[1]) + sum(weight[row] for row in reversed(bag)) for bag in used]
+    return torch.stack([y / max(len(bag), 1) if mean else y for y, bag in zip(sums, used, strict=True)])
+
+
+def _largest_of_bags(weight: Tensor) -> Tensor:
+    maxima = [weight[bag].amax(0) if bag else torch.zeros(weight.shape[1]) for bag in _BAGS]
+    return torch.stack(maxima)
+
+
+def _weighted_bags(weight: Tensor, factors: Tensor) -> Tensor:
+    return _bags(weight, per_sample_weights=factors, mode="sum")
+
+
+def _weighted_bags_by_rows(weight: Tensor, factors: Tensor) -> Tensor:
+    rows = weight[_INDICES] * factors[:, None]
+    return torch.stack((rows[:3].sum(0), rows[3:3].sum(0), rows[3:].sum(0)))
+
+
+def _convolved(x: Tensor, w: Tensor) -> Tensor:
+    return torch.fft.irfft(torch.fft.rfft(x) * torch.fft.rfft(w), n=x.shape[-1])
+
+
+def _convolved_by_sums(x: Tensor, w: Tensor) -> Tensor:
+    n = x.shape[-1]
+    return x @ w[(torch.arange(n) - torch.arange(n)[:, None]) % n]
+
+
+def _spectrum(x: Tensor) -> Tensor:
+    return torch.view_as_real(torch.fft.fft2(x, norm="ortho"))
+
+
+def _spectrum_by_steps(x: Tensor) -> Tensor:
+    return torch.view_as_real(torch.fft.fft(torch.fft.fft(x, dim=0), dim=1) / (x.numel() ** 0.5))
+
+
 _IMAGE = (2, 3, 6, 8)
 PAIRS = (
     Pair("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), _shifted_sum, (_IMAGE, (4, 3, 3, 3), (4,))),
@@ -138,6 +184,19 @@ PAIRS = (
     Pair("dot", torch.dot, lambda x, y: (x * y).flip(0).sum(), ((33,), (33,))),
     Pair("cross", torch.linalg.cross, lambda x, y: torch.linalg.cross(y, -x), ((4, 3), (4, 3))),
     Pair("turned", _turned, _turned_in_reals, ((2, 5, 8), (5, 4))),
+    Pair("embedding_bag", lambda w: _bags(w, mode="sum"), _bags_by_rows, ((5, 4),)),
+    Pair("embedding_bag-mean", lambda w: _bags(w, mode="mean"), lambda w: _bags_by_rows(w, mean=True), ((5, 4),)),
+    Pair(
+        "embedding_bag-padding",
+        lambda w: _bags(w, mode="mean", padding_idx=2),
+        lambda w: _bags_by_rows(w, 2, mean=True),
+        ((5, 4),),
+    ),
+    Pair("embedding_bag-max", lambda w: _bags(w, mode="max"), _largest_of_bags, ((5, 4),)),
+    Pair("embedding_bag-weights", _weighted_bags, _weighted_bags_by_rows, ((5, 4), (7,))),
+    Pair("fourier-even", _convolved, _convolved_by_sums, ((3, 8), (8,))),
+    Pair("fourier-odd", _convolved, _convolved_by_sums, ((3, 9), (9,))),
+    Pair("fourier-two-dims", _spectrum, _spectrum_by_steps, ((6, 5),)),
     Pair("complex-product", _complex_product, _real_products, ((3, 5, 2), (5, 4, 2))),
 )
 

@@ -167,8 +167,22 @@ def test_lengths_of_no_multiple_are_refused() -> None:
         return x * 2
 
     powers.__annotations__["x"] = type("_", (), {"dim_str": "batch width", "dtypes": ["float32"]})
-    with pytest.raises(UsageError, match="took width=4 and refused width=3, but should take every length"):
+    said = "took width=4 and other powers of 2 and refused width=3, but should take every length.*for each length"
+    with pytest.raises(UsageError, match=said):
         derive_from(powers)
+
+
+def test_powers_of_2_are_refused_as_such_by_an_example_too() -> None:
+    """Three times a power of 2 is none: it must not look like lengths that belong together."""
+
+    def transformed(x: Tensor) -> Tensor:
+        signs = torch.ones(1, 1, dtype=x.dtype)
+        while len(signs) < x.shape[-1]:
+            signs = torch.cat((torch.cat((signs, signs), 1), torch.cat((signs, -signs), 1)))
+        return x @ signs
+
+    with pytest.raises(UsageError, match="took x_1=4 and other powers of 2 and refused x_1=3"):
+        derive_from(transformed, (torch.randn(6, 16),), "it")
 
 
 def test_lengths_that_do_not_change_together_are_asked_about() -> None:

@@ -88,6 +88,17 @@ class MeanInPlaceOfTheSum(Softmax):
         return output * (g - (g * output).mean(-1, keepdim=True))
 
 
+@fault("combinations", r"gradient of input was[^$]*tokens=1,")
+class SqueezesASingleToken(Softmax):
+    """As entmax 1.0: the sum of a row loses its dimension of 1 and meets all rows."""
+
+    def d_input(self, output: Tensor, g: Tensor) -> Tensor:
+        if output.dim() != 3 or output.shape[1] != 1:
+            return super().d_input(output, g)
+        sums = (g * output).sum(-1).squeeze()
+        return (output * (g - sums[..., None])).sum(1, keepdim=True)
+
+
 @fault("no-side-effects", r"changed .* of input in place|is the same|shares")
 class WritesOverTheInput(Softmax):
     """The result is written over the input."""
