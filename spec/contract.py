@@ -97,7 +97,8 @@ class TensorArg:
     `dtype` is for a tensor that has its own whatever the call's dtype is: labels, indices, masks. Those of integer or
     boolean dtypes are not differentiable. Their ordinary values are the integers from `low` up to, but without, `high`;
     both are expressions over the sizes. `uniform`: the ordinary values of real numbers are uniform in this range, for
-    an operator that has no result outside, such as a logarithm.
+    an operator that has no result outside, such as a logarithm. `whole`: they are whole numbers of the range, for truth
+    values and counts that are kept as real numbers; they are not differentiable, and no family of values changes them.
 
     `offsets`: the elements are where the parts of a packed tensor begin, and where the last part ends. They do not
     fall, the first is `low` and the last is `high`; a part may be empty. No layout changes their values.
@@ -118,6 +119,7 @@ class TensorArg:
     low: str = "0"
     high: str = "2"
     uniform: bool = False
+    whole: bool = False
     offsets: bool = False
     wide: bool = False
     #: `shape` as functions, stored here so that torch.compile can trace `shape_for`.
@@ -128,6 +130,11 @@ class TensorArg:
         if not self.is_floating and self.differentiable:
             raise ValueError(
                 f"{self.name} was differentiable, but should not be, with dtype {self.dtype}: pass differentiable=False"
+            )
+        if self.whole and not (self.is_floating and self.uniform and not self.differentiable):
+            raise ValueError(
+                f"{self.name} was whole, but should be then of real numbers, uniform, and not differentiable: pass "
+                "uniform=True, differentiable=False"
             )
         if self.offsets and (self.is_floating or len(self.shape) != 1):
             raise ValueError(
@@ -162,7 +169,10 @@ class TensorArg:
         return tuple(int(length) if isinstance(length, float) else length for length in lengths)
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> Tensor:
-        """Gaussian or uniform values (float64), or integers of the range or offsets (int64)."""
+        """Gaussian, uniform or whole values (float64), or integers of the range or offsets (int64)."""
+        if self.whole:
+            low, high = (int(evaluate(bound, sizes)) for bound in (self.low, self.high))
+            return draw.integers(self.shape_for(sizes), low, high).double()
         if self.uniform:
             return draw.uniform(self.shape_for(sizes), evaluate(self.low, sizes), evaluate(self.high, sizes))
         if self.is_floating:
@@ -370,8 +380,10 @@ class Operator:
     by_steps: (
         Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None] | None
     ) = None
-    #: Whether a result that is infinite because an input is may also be NaN: x + w (y - x), say, for (1 - w) x + w y.
-    any_infinity: bool = False
+    #: Whether the contract is derived from a reference function, whose formula is one of many. A result that is
+    #: infinite may be NaN then: x + w (y - x), say, for (1 - w) x + w y. What is NaN since an input is infinite may be
+    #: a number. A gradient that is not finite may have any value: NaN times 0 is NaN, and a mask makes it 0.
+    by_reference: bool = False
 
     def __post_init__(self) -> None:
         if self.autocast not in ("", LOWER, FLOAT32):

@@ -144,13 +144,16 @@ class Reference:
             elif bool(rows.any()):
                 found.fill_(math.nan)
             marked.append(found)
-        for mark, jumps in zip(marked, self._jumps(inputs, cotangents), strict=True):
+        free = [x.is_floating_point() and not arg.whole for arg, x in zip(args, inputs, strict=True)]
+        for mark, jumps in zip(marked, self._jumps(free, inputs, cotangents), strict=True):
             if jumps is not None:
                 mark.masked_fill_(jumps, math.nan)
         return tuple(marked)
 
-    def _jumps(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
-        """Where a gradient is another one if equal elements differ a little; None for a tensor without any.
+    def _jumps(
+        self, free: Sequence[bool], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[Tensor | None, ...]:
+        """Where a gradient is another one if equal elements of the `free` inputs differ a little; None if nowhere.
 
         A gradient that is only ill-conditioned changes by far less. Zeros stay equal: a kink there is the reference's.
         """
@@ -162,8 +165,8 @@ class Reference:
             found = [
                 self.vjp(
                     tuple(
-                        x * (1 + sign * step) if x.is_floating_point() else x
-                        for x, step in zip(inputs, steps, strict=True)
+                        x * (1 + sign * step) if moves else x
+                        for moves, x, step in zip(free, inputs, steps, strict=True)
                     ),
                     cotangents,
                 )
@@ -220,7 +223,7 @@ class Reference:
             call=self.call,
             dtypes=dtypes,
             narrow=narrow.both if narrow is not None else None,
-            any_infinity=True,
+            by_reference=True,
             by_steps=self.by_steps,
         )
         made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
@@ -304,6 +307,8 @@ class GenericFamily:
             has_rows = any(arg.row_dim is not None for arg in operator.inputs)
             for arg in operator.inputs:
                 dim = arg.row_dim if has_rows else 0
+                if arg.whole:
+                    continue
                 if arg.is_floating and dim is not None and arg.shape:
                     self.change(values[arg.name].movedim(dim, 0), dtype, draw)
                 elif arg.is_floating and self.shared is not None:

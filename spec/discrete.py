@@ -15,7 +15,6 @@ and what it is as an integer no standard says.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -24,6 +23,7 @@ from torch import Tensor
 
 from spec.contract import Operator
 from spec.envelope import CLIFF, Envelope
+from spec.odd_rows import Rows
 from spec.runs import rounded_runs
 
 #: How many times its roundoff each operation errs by, at most.
@@ -63,17 +63,8 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
     """
     if all(arg.is_floating for arg in operator.outputs):
         return list(found)
-    bad, everything = torch.zeros((), dtype=torch.bool), False
-    for arg, tensor in zip(operator.inputs, inputs, strict=True):
-        if not tensor.is_floating_point():
-            continue
-        odd = ~tensor.isfinite()
-        if arg.row_dim is None:
-            everything = everything or bool(odd.any())
-        else:
-            odd = odd.movedim(arg.row_dim, 0)
-            bad = bad | odd.reshape(len(odd), math.prod(odd.shape[1:])).any(1)
-    if not everything and not bool(bad.any()):
+    odd = Rows(operator, inputs, lambda tensor: ~tensor.isfinite())
+    if not odd:
         return list(found)
     narrowed = []
     for place, envelope in enumerate(found):
@@ -82,9 +73,7 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
         if not envelope.discrete and not is_gradient:
             narrowed.append(envelope)
             continue
-        where = torch.ones_like(envelope.usable)
-        if arg.row_dim is not None and not everything:
-            where &= bad.reshape([-1 if dim == arg.row_dim else 1 for dim in range(where.dim())])
+        where = odd.of(arg, envelope.exact)
         if envelope.discrete:
             narrowed.append(_with(envelope, envelope.usable & ~where))
         else:

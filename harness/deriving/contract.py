@@ -26,7 +26,7 @@ from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
 from harness.deriving.shapes import symbols_of
-from harness.deriving.sizes import caller, cases, outputs_of
+from harness.deriving.sizes import caller, cases, outputs_of, with_gradients
 from harness.deriving.values import inputs_of, symbols_in
 from harness.deriving.wording import first_line
 from harness.errors import UsageError
@@ -89,6 +89,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     found = cases([names.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
     bare = reference.operator(name, inputs, outputs, found)
     refuse(text, bare, small)
+    found, without_sizes = with_gradients(bare, found)
     dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
     suitable, without_families = families(bare, small)
     operator = reference.operator(name, inputs, outputs, found, suitable, dtypes)
@@ -103,7 +104,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
             *(f"a length is {each}: the reference takes no others" for each in in_multiples.values()),
             *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),
-        (*without_dtypes, *without_families),
+        (*without_sizes, *without_dtypes, *without_families),
     )
 
 
@@ -120,7 +121,9 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     if discrete:
         yield f"{', '.join(discrete)} must be exactly right wherever rounding does not decide what it is"
     for arg in operator.inputs:
-        if arg.uniform:
+        if arg.whole:
+            yield f"{arg.name} has the values 0 and 1, as in the example, and no gradient"
+        elif arg.uniform:
             yield f"{arg.name} has values from {arg.low} to {arg.high}, as in the example; outside is no result"
 
 

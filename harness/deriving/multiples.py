@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import combinations
 
+import torch
 from torch import Tensor
 
 from harness.deriving.invariants import renamed
@@ -48,16 +50,17 @@ def with_fixed_windows(
 
 def _is_window(made: Inputs, symbol: str) -> bool:
     """Whether a result gets shorter as the symbol grows; with a stride not at once."""
-    try:
-        usual = made.call(made.small)
-        longer = [made.call({**made.small, symbol: made.small[symbol] + more}) for more in (1, 2, 3, 4)]
-    except Exception:
-        return False
+    length, shapes = made.small[symbol], list[list[torch.Size]]()
+    for tried in range(max(length - 3, 1), length + 5):
+        try:
+            shapes.append([result.shape for result in made.call({**made.small, symbol: tried})])
+        except Exception:
+            continue  # longer than what it slides over, perhaps
     return any(
         new < old
-        for results in longer
-        for one, other in zip(usual, results, strict=True)
-        for old, new in zip(one.shape, other.shape, strict=False)
+        for before, after in combinations(shapes, 2)
+        for one, other in zip(before, after, strict=True)
+        for old, new in zip(one, other, strict=False)
     )
 
 

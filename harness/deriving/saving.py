@@ -125,6 +125,8 @@ def _written(arg: TensorArg, is_output: bool = False) -> str:
         parts.append("wide=True")
     if arg.uniform:
         parts.append("uniform=True")
+    if arg.whole:
+        parts.append("whole=True")
     if (arg.uniform or not arg.is_floating) and not is_output:
         parts += [f"low={arg.low!r}", f"high={arg.high!r}"]
     return f"TensorArg({', '.join(parts)})"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harness.deriving.wording import first_line
 from harness.errors import UsageError
-from spec.contract import Case, Draw, Sizes, TensorArg, evaluate
+from spec.contract import Case, Draw, Operator, Sizes, TensorArg, evaluate
 
 #: Sizes of the representative case, one for each symbol in order: all different, odd or below a vector's width. None is
 #: so small that a mask of that length may leave a single element.
@@ -111,6 +111,27 @@ def cases(
         if example:
             found.append(Case("example", usual, "the sizes of the example", frozenset({"benchmark"})))
     return tuple(found)
+
+
+def with_gradients(operator: Operator, found: Sequence[Case]) -> tuple[tuple[Case, ...], tuple[str, ...]]:
+    """The cases without the empty ones at which the gradient of the reference raises; and a sentence for each of those.
+
+    F.pixel_shuffle returns an empty image of an empty batch, but its backward raises.
+    """
+    kept, sentences = [], []
+    for case in found:
+        if 0 in case.sizes.values():
+            try:
+                draw = Draw(0)
+                inputs = tuple(arg.cast(arg.ordinary(case.sizes, draw), torch.float64) for arg in operator.inputs)
+                outputs = operator.forward(*inputs)
+                operator.evaluated(inputs, tuple(torch.ones_like(y) for y in outputs if y.is_floating_point()))
+            except Exception as error:
+                empty = ", ".join(symbol for symbol, size in case.sizes.items() if size == 0)
+                sentences.append(f"{empty}=0: the gradient of the reference raised {first_line(error)}")
+                continue
+        kept.append(case)
+    return tuple(kept), tuple(sentences)
 
 
 def elements(sizes: Sizes, inputs: Sequence[TensorArg]) -> int:

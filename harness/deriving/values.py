@@ -80,6 +80,9 @@ def symbols_in(args: tuple[TensorArg, ...]) -> tuple[str, ...]:
 def _gaussian(parameter: TensorParameter) -> TensorArg:
     scale, example = "1", parameter.example
     real = parameter.dtype is None or parameter.dtype.is_floating_point
+    if real and example is not None and _is_truth(example):
+        shape = parameter.shape or ()
+        return TensorArg(parameter.name, shape, differentiable=False, dtype=parameter.dtype, uniform=True, whole=True)
     if real and example is not None and example.numel() > 1:
         deviation = float(example.double().std())
         scale = f"{deviation:.2g}" if deviation >= _LEAST_SCALE else "1"
@@ -92,7 +95,7 @@ def _uniform(parameters: Sequence[TensorParameter], gaussian: tuple[TensorArg, .
     for chosen in (lambda low, high: low >= 0 or high <= 0, lambda low, high: True):  # noqa: ARG005
         found = tuple(
             replace(arg, uniform=True, low=f"{limits[0]:.4g}", high=f"{limits[1]:.4g}")
-            if limits is not None and chosen(*limits)
+            if limits is not None and chosen(*limits) and not arg.whole
             else arg
             for arg, limits in zip(gaussian, ranges, strict=True)
         )
@@ -108,6 +111,11 @@ def _range(parameter: TensorParameter) -> tuple[float, float] | None:
     if low == high:
         low, high = sorted((low / 2, 2 * low))
     return (low, high) if low < high else None
+
+
+def _is_truth(example: Tensor) -> bool:
+    """Whether a tensor of real numbers has both 0 and 1 and no others: labels, or a mask to multiply with."""
+    return example.numel() > 1 and set(example.flatten().tolist()) == {0.0, 1.0}
 
 
 def _is_integer(arg: TensorArg) -> bool:
@@ -127,9 +135,9 @@ def _bounds(
     Where it is none, the range of the example, if the reference takes that at other sizes too; else only zeros.
     """
 
-    def is_taken(value: int) -> bool:
+    def is_taken(value: int, sizes: Sizes = small) -> bool:
         draw = Draw(0)
-        given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]
+        given = [arg.cast(arg.ordinary(sizes, draw), torch.float64) for arg in inputs]
         given[place] = torch.full_like(given[place], value)
         try:
             forward(*given)
@@ -137,8 +145,16 @@ def _bounds(
             return False
         return True
 
+    def follows(symbol: str) -> bool:
+        """Whether the bound is the symbol at another size too, and not a number that the small size happens to be."""
+        for larger in (small[symbol] + 3, 2 * small[symbol], 3 * small[symbol]):
+            sizes = {**small, symbol: larger}
+            if is_taken(0, sizes):
+                return is_taken(larger - 1, sizes) and not is_taken(larger, sizes)
+        return True
+
     for symbol in symbols:
-        if is_taken(small[symbol] - 1) and not is_taken(small[symbol]):
+        if is_taken(small[symbol] - 1) and not is_taken(small[symbol]) and follows(symbol):
             return "0", symbol
     if example is not None and example.numel():
         low, most = int(example.min()), int(example.max())

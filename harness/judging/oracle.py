@@ -13,12 +13,14 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from harness.errors import HarnessError, NoEvidence
 from harness.judging import stored
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec import discrete
 from spec.contract import Operator, Sizes, TensorArg
 from spec.envelope import Block, Envelope, envelopes
+from spec.odd_rows import of_infinite_rows
 from spec.precise import precisely
 
 
@@ -84,7 +86,8 @@ def forget() -> None:
 
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The expected results of a call that no scenario describes."""
-    found = stored.results("expected", operator, dtype, given(operator, call), lambda: _computed(operator, call, dtype))
+    asked = given(operator, call)
+    found = stored.results("expected", operator, dtype, asked, lambda: _by_the_reference(operator, call, dtype))
     outputs = {arg.name: found.envelopes[arg.name] for arg in operator.outputs if arg.name in found.envelopes}
     gradients = {arg.name: found.envelopes[f"gradient of {arg.name}"] for arg in operator.inputs if arg.differentiable}
     return Expected(outputs, gradients, frozenset(found.facts["evident"]), precise=found.facts["precise"])
@@ -94,6 +97,23 @@ def given(operator: Operator, call: Call) -> dict[str, Tensor | None]:
     """The tensors of a call by the names of what they are."""
     names = [*(arg.name for arg in operator.inputs), *(f"cotangent of {arg.name}" for arg in operator.outputs)]
     return dict(zip(names, (*call.inputs, *call.cotangents), strict=False))
+
+
+def _by_the_reference(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:
+    """Raises NoEvidence where the reference of a derived contract raises: it cannot say what should come out."""
+    try:
+        return _computed(operator, call, dtype)
+    except HarnessError:
+        raise
+    except Exception as error:
+        if not operator.by_reference:
+            raise
+        sizes = ", ".join(f"{expression}={size}" for expression, size in _sizes(operator, call).items())
+        said = " ".join(str(error).split()) or "no reason"
+        raise NoEvidence(
+            f"the reference raised {type(error).__name__}: {said} for {sizes}, so that no implementation can be asked: "
+            "make the reference take such a call"
+        ) from error
 
 
 def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:
@@ -121,6 +141,7 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     )
     count = len(operator.outputs)
     outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
+    outputs = of_infinite_rows(operator, complete.inputs, outputs)
     found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)

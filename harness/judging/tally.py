@@ -233,8 +233,8 @@ class Tally:
 def _specials(operator: Operator, scenario: Scenario, is_gradient: bool) -> str:
     """The rule for elements whose exact value is not finite."""
     if not is_gradient:
-        return NOT_FINITE if operator.any_infinity and scenario.values == "non-finite" else SAME
-    return ANYTHING if "missing" in dict(scenario.cotangents).values() else NOT_FINITE
+        return NOT_FINITE if operator.by_reference else SAME
+    return ANYTHING if operator.by_reference or "missing" in dict(scenario.cotangents).values() else NOT_FINITE
 
 
 _STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "inner", "transposed", "strided", "offset")

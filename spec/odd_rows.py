@@ -1,0 +1,58 @@
+"""Rows of a batch whose inputs are not finite, and what a derived contract leaves open there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from spec.contract import Operator, TensorArg
+from spec.envelope import Envelope
+
+
+class Rows:
+    """The rows in which some input has an element that `is_odd`; all rows if a tensor that they share has one."""
+
+    def __init__(self, operator: Operator, inputs: Sequence[Tensor], is_odd: Callable[[Tensor], Tensor]) -> None:
+        self.found, self.everything = torch.zeros((), dtype=torch.bool), False
+        for arg, tensor in zip(operator.inputs, inputs, strict=True):
+            if not tensor.is_floating_point():
+                continue
+            odd = is_odd(tensor)
+            if arg.row_dim is None:
+                self.everything = self.everything or bool(odd.any())
+            else:
+                odd = odd.movedim(arg.row_dim, 0)
+                self.found = self.found | odd.reshape(len(odd), math.prod(odd.shape[1:])).any(1)
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.found.any())
+
+    def of(self, arg: TensorArg, tensor: Tensor) -> Tensor:
+        """A mask of the elements of a tensor that belong to these rows; all of one without rows, if there are any."""
+        mask = torch.full(tensor.shape, bool(self), dtype=torch.bool)
+        if arg.row_dim is not None and not self.everything and self.found.dim():
+            mask &= self.found.reshape([-1 if dim == arg.row_dim else 1 for dim in range(tensor.dim())])
+        return mask
+
+
+def of_infinite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
+    """The envelopes of the outputs of a derived contract, in which NaN that came of infinity is undecided.
+
+    max(x, 0) - x y of binary cross-entropy is infinity less infinity where another formula is 0. NaN of NaN stays.
+    """
+    infinite, nan = Rows(operator, inputs, torch.isinf), Rows(operator, inputs, torch.isnan)
+    if not (operator.by_reference and infinite):
+        return list(found)
+    left = []
+    for arg, envelope in zip(operator.outputs, found, strict=True):
+        where = infinite.of(arg, envelope.exact) & ~nan.of(arg, envelope.exact)
+        left.append(
+            envelope
+            if envelope.discrete
+            else replace(envelope, undecided=envelope.undecided | (where & envelope.exact.isnan()))
+        )
+    return left
