@@ -1,4 +1,4 @@
-"""F.pixel_unshuffle of an empty tensor keeps its shape on the CPU, so backward of F.pixel_shuffle of no images raises."""
+"""F.pixel_unshuffle of an empty tensor keeps its shape on the CPU: backward of F.pixel_shuffle raises."""
 
 import torch
 import torch.nn.functional as F
