@@ -14,7 +14,7 @@ from harness.deriving.contract import derive_from
 from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.report.cell import FAIL, NO_EVIDENCE, PASS, Cell
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from spec.contract import Draw, Operator, TensorArg
 
 LABELS = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
@@ -146,3 +146,16 @@ def test_a_window_is_found_where_a_longer_one_fits_nowhere() -> None:
 
     found = derive_from(pooled, (torch.randn(2, 3, 8), torch.randn(4, 3, 3)))
     assert "the window w_2 has the length 3" in found.found
+
+
+def test_laws_that_rounding_hides_are_not_asked_of_a_derived_contract() -> None:
+    """1 - p loses most digits of bfloat16 where p is near 1."""
+
+    def near_one(x: Tensor) -> Tensor:
+        return (1 - torch.sigmoid(x + 9)) ** 2
+
+    contract = derive_from(near_one, (torch.randn(6, 4),)).operator
+    for dtype, verdict in ((torch.float32, PASS), (torch.bfloat16, NOT_RUN)):
+        cell = judge(Subject(contract, "it", "cpu", dtype, near_one), all_properties()["invariants"])
+        assert cell.verdict == verdict, cell.reason
+    assert "a 5% error in one of two ways is within the rounding of the reference in bfloat16" in cell.reason
