@@ -112,7 +112,24 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 #: Fixtures of a module that take 10 to 50 s to make: their tests go to one worker, or each worker would make its own.
-_DEAR = frozenset({"accidents", "built", "judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
+_DEAR = frozenset(
+    {
+        "accidents",
+        "all_pages",
+        "built",
+        "drawn_of_every",
+        "installed",
+        "judged",
+        "on_cpu",
+        "ranks",  # has on_cpu
+        "record",
+        "site",
+        "server",
+        "small_run",
+        "there",
+        "tree",
+    }
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
