@@ -60,7 +60,7 @@ def test_every_backend_computes_the_operator_from_one_state_dict(name: str, back
 SEQUENCE_BACKENDS = ["python-autograd", "aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-fused"]
 
 
-@pytest.mark.parametrize("backend", first_builds((backend,) for backend in SEQUENCE_BACKENDS))
+@pytest.mark.parametrize("backend", first_alone(SEQUENCE_BACKENDS))
 def test_a_sequence_runs_from_the_cells_state_dict_whole_or_in_parts(backend: str) -> None:
     cell = LLTM(4, 5, dtype=torch.float64)
     sequence = LLTMSequence(4, 5, backend=backend, dtype=torch.float64, emulated=True)
