@@ -16,6 +16,8 @@ import pytest
 
 from backends.base import CompiledOperator
 from harness.building import build
+from harness.building.cache import expected_root
+from harness.judging import stored
 from harness.running import forking
 from tests.meta.served import Commands
 
@@ -87,6 +89,13 @@ def conformance(python: Run) -> Run:
         return python("-m", "pytest", *files, *quiet, *arguments, **changes)
 
     return run
+
+
+@pytest.fixture
+def with_the_store() -> Iterator[None]:
+    """What is expected of the calls of a test is computed once for all processes, and for the conformance run."""
+    with stored.used(expected_root()):
+        yield
 
 
 @pytest.fixture

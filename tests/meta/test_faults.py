@@ -9,26 +9,18 @@ from typing import Any
 import pytest
 import torch
 
-from harness.building.cache import expected_root
-from harness.judging import stored
 from harness.properties import all_properties, multiprocessing
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from tests.meta import tiers
 from tests.zoo import registry as zoo
 
 zoo.load()
+pytestmark = pytest.mark.usefixtures("with_the_store")
 
 
 def _group(operator: str) -> pytest.MarkDecorator:
     """One worker judges what is judged by the exact values of an operator in float32."""
     return pytest.mark.xdist_group(f"zoo-{operator}")
-
-
-@pytest.fixture(autouse=True)
-def _with_the_store() -> Iterator[None]:
-    """What is expected of these calls is computed once for all processes, and for the conformance run."""
-    with stored.used(expected_root()):
-        yield
 
 
 _FAULTS = [pytest.param(fault, id=fault.id, marks=[_group(fault.operator), *marks]) for fault, marks in tiers.faults()]
