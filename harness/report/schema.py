@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.report.cell import CUT_OFF
+from harness.report.keeping import Check, check_of
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -56,8 +57,15 @@ def is_cell(record: object) -> bool:
     return _cells().is_valid(record)
 
 
+@cache
+def _check(file: Path) -> Check:
+    return check_of(schema(file))
+
+
 def breaches(record: object, file: Path) -> list[str]:
     """All violations of the schema in that file: the place, the value and what it should be."""
+    if _check(file)(record):
+        return []
     found = sorted(_validator(file).iter_errors(record), key=_order)
     return list(dict.fromkeys(_sentence(error) for error in found))
 

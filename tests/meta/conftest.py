@@ -16,6 +16,8 @@ import pytest
 
 from backends.base import CompiledOperator
 from harness.building import build
+from harness.building.cache import expected_root
+from harness.judging import stored
 from harness.running import forking
 from tests.meta.served import Commands
 
@@ -90,6 +92,13 @@ def conformance(python: Run) -> Run:
 
 
 @pytest.fixture
+def with_the_store() -> Iterator[None]:
+    """What is expected of the calls of a test is computed once for all processes, and for the conformance run."""
+    with stored.used(expected_root()):
+        yield
+
+
+@pytest.fixture
 def fresh_compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Forget which compilers were found: now, at each call, and after the test."""
 
@@ -112,7 +121,24 @@ def cache_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 #: Fixtures of a module that take 10 to 50 s to make: their tests go to one worker, or each worker would make its own.
-_DEAR = frozenset({"accidents", "built", "judged", "installed", "on_cpu", "record", "site", "small_run", "tree"})
+_DEAR = frozenset(
+    {
+        "accidents",
+        "all_pages",
+        "built",
+        "drawn_of_every",
+        "installed",
+        "judged",
+        "on_cpu",
+        "ranks",  # has on_cpu
+        "record",
+        "site",
+        "server",
+        "small_run",
+        "there",
+        "tree",
+    }
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

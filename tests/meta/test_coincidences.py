@@ -20,6 +20,8 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from spec.contract import EQUAL_COLUMNS, NEGATIVE, POSITIVE, Draw
 
+pytestmark = pytest.mark.usefixtures("with_the_store")
+
 
 @dataclass(frozen=True)
 class Sometimes:

@@ -92,6 +92,7 @@ def test_cells_are_those_of_the_processes_of_candidates(
     assert told(Report.read(path)) == told(judged[0])
 
 
+@pytest.mark.long(START)
 def test_two_workers_give_the_cells_of_one(conformance: Run, tmp_path: Path) -> None:
     found = []
     for number, workers in enumerate(([], ["-n", "2", "--dist", "loadgroup"])):

@@ -22,6 +22,8 @@ from harness.properties import all_properties
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.running.candidate_files import file_of_function
 
+pytestmark = pytest.mark.usefixtures("with_the_store")
+
 MLP = operator("mlp")
 
 

@@ -20,6 +20,8 @@ from harness.report.levels import GRADIENTS, SAFE, VALUES, standings
 from harness.report.suite import KnownProperty, Suite
 from tests.zoo.honest.lltm import plain, with_gradient
 
+pytestmark = pytest.mark.usefixtures("with_the_store")
+
 #: The properties of values that run on the CPU and compare gradients too.
 OF_BOTH = sorted(
     name

@@ -9,26 +9,18 @@ from typing import Any
 import pytest
 import torch
 
-from harness.building.cache import expected_root
-from harness.judging import stored
 from harness.properties import all_properties, multiprocessing
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from tests.meta import tiers
 from tests.zoo import registry as zoo
 
 zoo.load()
+pytestmark = pytest.mark.usefixtures("with_the_store")
 
 
 def _group(operator: str) -> pytest.MarkDecorator:
     """One worker judges what is judged by the exact values of an operator in float32."""
     return pytest.mark.xdist_group(f"zoo-{operator}")
-
-
-@pytest.fixture(autouse=True)
-def _with_the_store() -> Iterator[None]:
-    """What is expected of these calls is computed once for all processes, and for the conformance run."""
-    with stored.used(expected_root()):
-        yield
 
 
 _FAULTS = [pytest.param(fault, id=fault.id, marks=[_group(fault.operator), *marks]) for fault, marks in tiers.faults()]
@@ -49,13 +41,13 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 def _crossed() -> Iterator[Any]:
     """Each control in each dtype: in one of them by default; in the others with `-m crossing`.
 
-    The first of each operator in each dtype is short.
+    The first of each operator and the first in each dtype are short.
     """
     drawn = []
     for control in zoo.CONTROLS:
         number = zlib.crc32(control.id.encode())  # of the name, so that a new control does not move the others
         drawn.append((control, DTYPES[number % len(DTYPES)]))
-    first = tiers.first_of_each(drawn, lambda one: [(one[0].operator, one[1])])
+    first = tiers.first_of_each(drawn, lambda one: [one[0].operator, one[1]])
     marks = {(control.id, dtype): its for (control, dtype), its in first}
     for control, dtype in product(zoo.CONTROLS, DTYPES):
         its = marks.get((control.id, dtype), [pytest.mark.crossing])

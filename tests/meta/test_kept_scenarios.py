@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from backends.base import CPU, CUDA_EMULATED
 from harness.discovery import operator
 from harness.errors import UsageError
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
+from tests.meta.tiers import AGAIN
 from tools.soak import kept
 from tools.soak.kept import alarms, keep, name_of, read
 from tools.soak.state import State
@@ -28,10 +30,15 @@ PUBLISHED = Scenario(
 FIRST = ROOT / kept.FOLDER / "mlp-bfloat16-huge-hidden-988302.json"
 
 
+#: Every backend with emulated sources takes a build.
+PLACES = [pytest.param(CPU), pytest.param(CUDA_EMULATED, marks=pytest.mark.long(AGAIN))]
+
+
+@pytest.mark.parametrize("device", PLACES)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_no_right_implementation_fails(file: Path) -> None:
+def test_no_right_implementation_fails(file: Path, device: str) -> None:
     form, dtype, scenario = read(file)
-    found = alarms(form, dtype, scenario)
+    found = alarms(form, dtype, scenario, device)
     assert not found, "\n".join(f"{who}: {why}" for who, why in found.items())
 
 
@@ -55,7 +62,7 @@ def test_a_wrong_implementation_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
     wrong_one = Subject(mlp, "wrong", "cpu", torch.float32, wrong)
     monkeypatch.setattr(kept, "right", lambda *place: (wrong_one,) if place == ("mlp", "float32", "cpu") else ())
-    (reason,) = alarms(mlp, "float32", Scenario.of(mlp.case("small"))).values()
+    (reason,) = alarms(mlp, "float32", Scenario.of(mlp.case("small")), CPU).values()
     assert reason.startswith("fail: output was")
 
 

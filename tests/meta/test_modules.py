@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from harness import discovery
 from harness.errors import Unavailable, UnknownName
 from modules import LLTM, MLP, LayerNorm, LLTMSequence
 from spec import layer_norm, lltm, lltm_sequence, mlp
-from tests.meta.tiers import first_build
+from tests.meta.tiers import first_alone, first_builds
 
 Make = Callable[..., nn.Module]
 
@@ -26,13 +27,7 @@ MODULES = {
     "mlp": lambda **options: MLP(4, 5, 2, **options),
     "layer_norm": lambda **options: LayerNorm(4, **options),
 }
-BACKENDS = ["python-autograd", "python-manual-backward", "aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
-
-
-@pytest.fixture(params=list(MODULES))
-def make(request: pytest.FixtureRequest) -> Make:
-    """A module's constructor with small sizes."""
-    return MODULES[request.param]
+BACKENDS = ["python-autograd", "python-manual-backward", "aten-cpp", "cuda-accessor", "cuda-raw-pointer", "cuda-fused"]
 
 
 def outputs_of(module: nn.Module, input: Tensor) -> tuple[Tensor, ...]:
@@ -40,8 +35,9 @@ def outputs_of(module: nn.Module, input: Tensor) -> tuple[Tensor, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-@pytest.mark.parametrize("backend", first_build(BACKENDS))
-def test_every_backend_computes_the_operator_from_one_state_dict(make: Make, backend: str) -> None:
+@pytest.mark.parametrize(("name", "backend"), first_builds(product(MODULES, BACKENDS)))
+def test_every_backend_computes_the_operator_from_one_state_dict(name: str, backend: str) -> None:
+    make = MODULES[name]
     first = make(dtype=torch.float64)
     if isinstance(first, MLP) and "mlp" in discovery.all_backends()[backend].backend.absent:
         pytest.skip("the backend has no mlp on purpose")
@@ -64,7 +60,7 @@ def test_every_backend_computes_the_operator_from_one_state_dict(make: Make, bac
 SEQUENCE_BACKENDS = ["python-autograd", "aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-fused"]
 
 
-@pytest.mark.parametrize("backend", first_build(SEQUENCE_BACKENDS))
+@pytest.mark.parametrize("backend", first_alone(SEQUENCE_BACKENDS))
 def test_a_sequence_runs_from_the_cells_state_dict_whole_or_in_parts(backend: str) -> None:
     cell = LLTM(4, 5, dtype=torch.float64)
     sequence = LLTMSequence(4, 5, backend=backend, dtype=torch.float64, emulated=True)
@@ -146,8 +142,13 @@ def saved(module: nn.Module) -> nn.Module:
     return copied
 
 
+_OF_COPIED = first_builds(COPIED)
+#: Those of the short tier, and the others.
+_FIRST, _OTHERS = ([one.values for one in _OF_COPIED if bool(one.marks) is long] for long in (False, True))
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, pickled, saved])
-@pytest.mark.parametrize(("name", "backend"), COPIED)
+@pytest.mark.parametrize(("name", "backend"), _OF_COPIED)
 def test_a_copy_has_the_state_and_finds_its_function_anew(
     name: str, backend: str, copied: Callable[[nn.Module], nn.Module]
 ) -> None:
@@ -173,9 +174,9 @@ def test_a_copy_has_the_state_and_finds_its_function_anew(
 class Features(Dataset[tuple[Tensor, ...]]):
     """Batches transformed by modules on several backends, in whichever process loads them."""
 
-    def __init__(self) -> None:
+    def __init__(self, made: Sequence[tuple[str, str]]) -> None:
         self.inputs = [torch.randn(3, 4) for _ in range(5)]
-        self.modules = [MODULES[name](backend=backend) for name, backend in COPIED if name in MODULES]
+        self.modules = [MODULES[name](backend=backend) for name, backend in made if name in MODULES]
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -185,20 +186,22 @@ class Features(Dataset[tuple[Tensor, ...]]):
             return tuple(tensor for module in self.modules for tensor in leaves(module(self.inputs[index])))
 
 
+@pytest.mark.parametrize("made", first_alone([_FIRST, _OTHERS]), ids=["first", "others"])
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes:UserWarning")  # on a single core
 @pytest.mark.filterwarnings(
     "ignore:.*use of fork\\(\\) may lead to deadlocks:DeprecationWarning"
 )  # from Python 3.12 on
-def test_workers_of_a_data_loader_compute_what_this_process_does(context: str) -> None:
+def test_workers_of_a_data_loader_compute_what_this_process_does(context: str, made: Sequence[tuple[str, str]]) -> None:
     """Forked workers have modules with functions already loaded and used; spawned ones get pickles."""
-    features = Features()
+    features = Features(made)
     expected = [features[index] for index in range(len(features))]
     loader = DataLoader(features, batch_size=None, num_workers=2, multiprocessing_context=context, timeout=120)
     for found, batch in zip(loader, expected, strict=True):
         assert all(map(torch.equal, found, batch))
 
 
+@pytest.mark.parametrize("make", MODULES.values(), ids=list(MODULES))
 def test_a_wrong_backend_is_told(make: Make) -> None:
     with pytest.raises(UnknownName, match="did you mean 'aten-cpp'"):
         make(backend="aten_cpp")

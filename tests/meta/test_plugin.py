@@ -25,7 +25,7 @@ from spec.contract import Case, Draw, Operator, Sizes
 from spec.lltm import OPERATOR as LLTM
 from spec.mlp import OPERATOR as MLP
 from tests.meta.conftest import ROOT, Run
-from tests.meta.tiers import START
+from tests.meta.tiers import START, first_alone
 
 Judge = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -83,7 +83,7 @@ def test_a_new_operator_runs(judge: Judge, tmp_path: Path) -> None:
     assert "Values and gradients are right in float32" in run.stdout
 
 
-@pytest.mark.parametrize("like", ["python-autograd", "aten-cpp"])
+@pytest.mark.parametrize("like", first_alone(["python-autograd", "aten-cpp"]))
 def test_a_new_backend_runs(judge: Judge, tmp_path: Path, like: str) -> None:
     scaffold.new_backend("my-backend", like, tmp_path)
     options = ["--backend-path", str(tmp_path / "my_backend"), "--backend", "my-backend", "--operator", "mlp"]

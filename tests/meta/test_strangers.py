@@ -9,13 +9,14 @@ import pytest
 from harness.properties import all_properties
 from harness.report.levels import SAFE, is_required
 from tests.meta.conftest import ROOT, Run
+from tests.meta.tiers import first_alone
 
 STRANGERS = ROOT / "tests" / "meta" / "data" / "strangers"
 #: What the sentence is about.
 _ASKED = [f"--property={name}" for name, held in all_properties().items() if is_required(held.level, SAFE)]
 
 
-@pytest.mark.parametrize("candidate", ["lltm=plain.py:lltm", "lltm=pybind.py:lltm", "mlp=compiled.py:mlp"])
+@pytest.mark.parametrize("candidate", first_alone(["lltm=plain.py:lltm", "lltm=pybind.py:lltm", "mlp=compiled.py:mlp"]))
 def test_a_right_function_is_told_so(candidate: str, python: Run, tmp_path: Path) -> None:
     operator, _, place = candidate.partition("=")
     options = [f"--candidate={operator}={STRANGERS / place}", "--dtype=float32", "--device=cpu", "-n0", *_ASKED]

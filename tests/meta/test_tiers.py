@@ -82,7 +82,7 @@ def test_the_short_tier_has_each_value_of_each_axis() -> None:
     assert [_kinds(one.marks) for one in tiers.first_alone("ab")] == [[], [tiers.AGAIN]]
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", tiers.first_alone("01", tiers.START))
 def test_what_was_left_out_is_told(workers: str, python: Run) -> None:
     where = ["tests/meta/deriving/test_mutants.py", "-k", "noticed and softmax", "-p", "no:cacheprovider"]
     done = python("-m", "pytest", *where, "-n", workers)

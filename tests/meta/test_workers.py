@@ -43,6 +43,7 @@ def test_cores_and_memory_bound_them(
     assert workers.of_this_machine(on_gpus=False) == min(cores, max(1, host // 4))
 
 
+@pytest.mark.long(START)
 def test_auto_is_what_it_says_and_a_variable_says_otherwise(conformance: Run, tmp_path: Path) -> None:
     chosen = ["--backend=python-autograd", "--operator=mlp", "--device=cpu", "--dtype=float32"]
     options = [f"--report={tmp_path / 'report.json'}", "-n", "auto", "--dist", "loadgroup", "-vv"]

@@ -22,6 +22,8 @@ from typing import Any, TypeVar
 import pytest
 import torch
 
+from backends.base import CPU, CompiledOperator
+from harness import discovery
 from harness.judging.property import Property
 from harness.properties import all_properties
 from spec.contract import DTYPES
@@ -74,10 +76,18 @@ def faults() -> Iterator[tuple[Fault, list[pytest.MarkDecorator]]]:
     )
 
 
-def first_build(names: Iterable[str]) -> list[Any]:
-    """Backends: of those with emulated CUDA sources the short tier has the first, since each is a build of its own."""
-    found = first_of_each(names, lambda name: ["emulated" if name.startswith("cuda-") else name], AGAIN)
-    return [pytest.param(name, marks=marks) for name, marks in found]
+def made_by(backend: str) -> str:
+    """The backend, or what all that are compiled for a device have in common: each operator of each is a build."""
+    found = discovery.backend(backend)
+    if not any(isinstance(found.implementation(name), CompiledOperator) for name in discovery.operators()):
+        return backend
+    return "compiled" if CPU in found.backend.devices else "emulated"
+
+
+def first_builds(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Tuples whose last is a backend. Each value is short once, and of what is compiled one backend for each device."""
+    found = first_of_each(rows, lambda row: [*enumerate(row[:-1]), made_by(row[-1])], AGAIN)
+    return [pytest.param(*row, marks=marks) for row, marks in found]
 
 
 def first_alone(values: Iterable[Any], kind: str = AGAIN) -> list[Any]:

@@ -1,8 +1,9 @@
 """Every test here that takes an `operator` runs for each operator in `spec/`; a new one is included automatically.
 
-With `small_case` it also runs for each case tagged "small". With `case` and `family` it runs for each case tagged
-"size" or "small" with each family of finite values. A case whose inputs have more than LARGE elements tests the
-size only, and runs with "normal" alone.
+With `small_case` it also runs for each case tagged "small". With `case` and `families` it runs for each case tagged
+"size" or "small", with all families of finite values at once: for each of 7,000 pairs pytest and pytest-xdist would
+take 4 ms. A case whose inputs have more than LARGE elements tests the size only, and has "normal" alone. A test that
+takes a `traced` one is short for the first form of each operator, as it compiles something for each.
 """
 
 from __future__ import annotations
@@ -33,17 +34,16 @@ def _operators() -> list[Operator]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Fill in `operator`, and with it `small_case`, or `case` and `family`."""
+    """Fill in `traced`, or `operator`, and with it `small_case`, or `case` and `families`."""
     wanted = set(metafunc.fixturenames)
-    if {"operator", "case", "family"} <= wanted:
+    if {"operator", "case", "families"} <= wanted:
         scenarios = [
-            pytest.param(operator, case, family, id=f"{operator.title}-{case.name}-{family.name}")
+            pytest.param(operator, case, _families(operator, case), id=f"{operator.title}-{case.name}")
             for operator in _operators()
             for case in operator.cases
             if case.tags & {"size", "small"}
-            for family in _families(operator, case)
         ]
-        metafunc.parametrize(("operator", "case", "family"), scenarios)
+        metafunc.parametrize(("operator", "case", "families"), scenarios)
     elif {"operator", "small_case"} <= wanted:
         scenarios = [
             pytest.param(operator, case, id=f"{operator.title}-{case.name}")
@@ -52,6 +52,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             if "small" in case.tags
         ]
         metafunc.parametrize(("operator", "small_case"), scenarios)
+    elif "traced" in wanted:
+        seen, forms = set[str](), []
+        for form in _operators():
+            marks = [pytest.mark.long("again")] if form.name in seen else []
+            forms.append(pytest.param(form, id=form.title, marks=marks))
+            seen.add(form.name)
+        metafunc.parametrize("traced", forms)
     elif "operator" in wanted:
         metafunc.parametrize("operator", _operators(), ids=lambda operator: operator.title)
 
@@ -61,6 +68,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests of a file by operator: pytest-xdist looks at every group that was begun, after every test."""
     for item in items:
         if isinstance(item, pytest.Function) and item.path.parent == HERE and hasattr(item, "callspec"):
-            operator = item.callspec.params.get("operator")
+            operator = item.callspec.params.get("operator") or item.callspec.params.get("traced")
             if operator is not None:
                 item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{operator.name}"))

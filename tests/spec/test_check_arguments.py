@@ -74,15 +74,15 @@ def measured(operator: Operator, *tensors: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
-def test_it_is_traced_without_a_graph_break(operator: Operator, dynamic: bool) -> None:
+def test_it_is_traced_without_a_graph_break(traced: Operator, dynamic: bool) -> None:
     """With constant sizes before the reference; with symbolic sizes alone, since to trace a reference takes longest."""
     step = measured if dynamic else checked
     torch.compiler.reset()
     compiled = torch.compile(step, backend="eager", fullgraph=True, dynamic=dynamic)
-    tensors = arguments(operator)
-    torch.testing.assert_close(compiled(operator, *tensors), step(operator, *tensors))
+    tensors = arguments(traced)
+    torch.testing.assert_close(compiled(traced, *tensors), step(traced, *tensors))
     with pytest.raises(Exception, match="but should be"):  # torch wraps the ValueError in a class of its own
-        compiled(operator, *tensors[:-1], tensors[-1].unsqueeze(0))
+        compiled(traced, *tensors[:-1], tensors[-1].unsqueeze(0))
 
 
 def test_it_sees_logical_shapes_under_vmap(operator: Operator) -> None:

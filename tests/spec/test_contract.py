@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 import torch
 from torch import Tensor
@@ -112,12 +114,14 @@ def tensors_of(operator: Operator, case: Case, family: Family, dtype: torch.dtyp
     return list(tensors.values())
 
 
-def test_a_family_makes_finite_inputs_of_the_declared_shapes(operator: Operator, case: Case, family: Family) -> None:
-    for dtype in DTYPES:
+def test_a_family_makes_finite_inputs_of_the_declared_shapes(
+    operator: Operator, case: Case, families: list[Family]
+) -> None:
+    for family, dtype in product(families, DTYPES):
         for arg, tensor in zip(operator.inputs, tensors_of(operator, case, family, dtype), strict=True):
-            assert tensor.dtype == (torch.float64 if arg.is_floating else torch.int64)
-            assert tensor.shape == arg.shape_for(case.sizes)
-            assert bool(arg.cast(tensor, dtype).isfinite().all()), (arg.name, dtype)
+            assert tensor.dtype == (torch.float64 if arg.is_floating else torch.int64), family.name
+            assert tensor.shape == arg.shape_for(case.sizes), family.name
+            assert bool(arg.cast(tensor, dtype).isfinite().all()), (family.name, arg.name, dtype)
 
 
 def test_the_benchmarked_cases_have_inputs_too(operator: Operator) -> None:

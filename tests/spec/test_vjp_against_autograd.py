@@ -70,9 +70,10 @@ def rejects(operator: Operator, vjp: Vjp) -> bool:
     return not agrees(disagreements(operator, vjp, operator.case("small"), operator.family("normal")))
 
 
-def test_the_closed_form_is_autograds(operator: Operator, case: Case, family: Family) -> None:
-    units = disagreements(operator, operator.vjp, case, family)
-    assert agrees(units), units
+def test_the_closed_form_is_autograds(operator: Operator, case: Case, families: list[Family]) -> None:
+    found = {family.name: disagreements(operator, operator.vjp, case, family) for family in families}
+    wrong = {name: units for name, units in found.items() if not agrees(units)}
+    assert not wrong
 
 
 def test_a_gradient_that_is_off_by_1e_10_is_rejected(operator: Operator) -> None:

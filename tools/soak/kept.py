@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from backends.base import CPU
 from harness import discovery
 from harness.errors import UsageError
 from harness.judging.scenario import Scenario
@@ -18,7 +17,7 @@ from harness.running.selection import DTYPE_NAMES
 from spec.contract import Operator
 from tools.soak import calling
 from tools.soak.calling import PASS
-from tools.soak.implementations import DEVICES, right
+from tools.soak.implementations import right
 from tools.soak.scenario_json import from_json
 from tools.soak.state import FIND, State
 
@@ -59,13 +58,12 @@ def read(file: Path) -> tuple[Operator, str, Scenario]:
     return form, find["dtype"], from_json(find["scenario"], form, str(file))
 
 
-def alarms(form: Operator, dtype: str, scenario: Scenario) -> dict[str, str]:
-    """The right implementations that the suite does not pass on the CPU or emulated CUDA, with the reasons."""
+def alarms(form: Operator, dtype: str, scenario: Scenario, device: str) -> dict[str, str]:
+    """The right implementations that the suite does not pass on the device, CPU or emulated CUDA, with the reasons."""
     assert dtype in DTYPE_NAMES
     found = {}
-    for device in DEVICES[CPU]:
-        for subject in right(form.name, dtype, device):
-            result = calling.call(subject.in_form(form), scenario)
-            if result.verdict != PASS:
-                found[f"{subject.backend} on {device}"] = f"{result.verdict}: {result.reason}"
+    for subject in right(form.name, dtype, device):
+        result = calling.call(subject.in_form(form), scenario)
+        if result.verdict != PASS:
+            found[f"{subject.backend} on {device}"] = f"{result.verdict}: {result.reason}"
     return found
