@@ -46,14 +46,18 @@ def _mixed(bits: _Bits) -> _Bits:
 _PLACES = _mixed(np.arange(_PART, dtype=np.uint64))
 
 
+@lru_cache(maxsize=2**6)
+def _seeds(seed: int, runs: int) -> _Bits:
+    return _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
+
+
 @lru_cache(maxsize=2**14)
 def _keys(seed: int, runs: int, number: int, size: int) -> tuple[_Bits, _Numbers]:
     """What is hashed with each value of an operation's result, and beta in units of its amplitude, for each run.
 
     Cached: calls of one contract have the same operations, and few sizes. It takes as long as all else for a small one.
     """
-    seeds = _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
-    keys = _mixed(seeds + np.uint64(number << 40 | size)).reshape(-1, 1)
+    keys = _mixed(_seeds(seed, runs) + np.uint64(number << 40 | size)).reshape(-1, 1)
     signs = _signed(_mixed(keys))
     for part in (keys, signs):
         part.flags.writeable = False

@@ -551,7 +551,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if not folded or known.infinite:
             return False
         unit = (self._wide if _region.wide else self._narrow)[0]
-        sizes = result.reshape(self._runs, *shape).abs()
+        of_runs = result.reshape(self._runs, *shape)
+        # The largest of all runs: what holds of it holds of each.
+        sizes = torch.maximum(of_runs.amax(0), -of_runs.amin(0))
         is_admitted = sizes * unit <= known.most * (1 + _FOLDED)
         if bool(is_admitted.all()):
             return True
