@@ -246,23 +246,27 @@ def _either(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 def _by_functions(
     function: Callable[..., tuple[Tensor, ...]], inputs: Sequence[Tensor], cotangents: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The outputs and the gradients by torch.func, which vmap maps. Its first use takes a second."""
+    """The outputs and the gradients by torch.func, which vmap maps.
+
+    The function that `torch.func.vjp` returns would import torch's compiler, which takes more than a second. So the
+    gradients are taken inside of the function that it is given.
+    """
     if not cotangents:
         return function(*inputs), ()
 
-    def real_and_all(*given: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        everything = function(*given)
-        return tuple(y for y in everything if y.is_floating_point()), everything
+    def real_and_all(*given: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
+        outputs = function(*given)
+        real = tuple(y for y in outputs if y.is_floating_point())
+        return real, (outputs, _gradients(real, given, cotangents))
 
     try:
         made: Any = torch.func.vjp(real_and_all, *inputs, has_aux=True)
-        _, pull_back, outputs = made
     except RuntimeError as error:
         if "setup_context" not in str(error):
             raise
         return _by_autograd(function, inputs, cotangents)
-    with any_order():
-        return outputs, pull_back(cotangents)
+    outputs, gradients = made[2]
+    return outputs, gradients
 
 
 def _by_autograd(
@@ -274,12 +278,16 @@ def _by_autograd(
     with torch.enable_grad():
         leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
         outputs = function(*leaves)
-        real = (y for y in outputs if y.is_floating_point())
-        pairs = [(y, g) for y, g in zip(real, cotangents, strict=True) if y.requires_grad]
-        with any_order():
-            found = backward.gradients([y for y, _ in pairs], leaves, [g for _, g in pairs])
-    gradients = tuple(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, found, strict=True))
+        gradients = _gradients([y for y in outputs if y.is_floating_point()], leaves, cotangents)
     return tuple(output.detach() for output in outputs), gradients
+
+
+def _gradients(real: Sequence[Tensor], inputs: Sequence[Tensor], cotangents: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The gradients of real outputs; zeros where no output depends on an input."""
+    pairs = [(y, g) for y, g in zip(real, cotangents, strict=True) if y.requires_grad]
+    with any_order():
+        found = backward.gradients([y for y, _ in pairs], inputs, [g for _, g in pairs])
+    return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True))
 
 
 Values = dict[str, Tensor]

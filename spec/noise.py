@@ -46,18 +46,31 @@ def _mixed(bits: _Bits) -> _Bits:
 _PLACES = _mixed(np.arange(_PART, dtype=np.uint64))
 
 
+@lru_cache(maxsize=2**6)
+def _seeds(seed: int, runs: int) -> _Bits:
+    return _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
+
+
 @lru_cache(maxsize=2**14)
 def _keys(seed: int, runs: int, number: int, size: int) -> tuple[_Bits, _Numbers]:
     """What is hashed with each value of an operation's result, and beta in units of its amplitude, for each run.
 
     Cached: calls of one contract have the same operations, and few sizes. It takes as long as all else for a small one.
     """
-    seeds = _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
-    keys = _mixed(seeds + np.uint64(number << 40 | size)).reshape(-1, 1)
+    keys = _mixed(_seeds(seed, runs) + np.uint64(number << 40 | size)).reshape(-1, 1)
     signs = _signed(_mixed(keys))
     for part in (keys, signs):
         part.flags.writeable = False
     return keys, signs
+
+
+@lru_cache(maxsize=2**10)
+def _places(odd: int, runs: int, size: int) -> _Bits:
+    """What the place of an element adds to the hash: nothing in runs of an even seed. `odd` is 1 where the first is."""
+    masks = np.uint64(0) - (np.arange(odd, odd + runs, dtype=np.uint64) & np.uint64(1)).reshape(-1, 1)
+    places: _Bits = _PLACES[:size] & masks
+    places.flags.writeable = False
+    return places
 
 
 class Noise:
@@ -70,6 +83,8 @@ class Noise:
         self._first = seed
         #: For each run: all bits set if equal elements get different errors, else 0.
         self._apart = np.uint64(0) - (seeds & np.uint64(1)).reshape(-1, 1)
+        #: The runs that are processed together: all, if they have few elements; else those of one kind.
+        self._groups = tuple(slice(begin, None, 2) for begin in range(min(runs, 2)))
 
     def add(
         self,
@@ -108,12 +123,18 @@ class Noise:
         elif exact is not None:
             none = exact.contiguous().numpy().reshape(-1, own.shape[1])
             most = np.where(none & (self._apart == 0), 0.0, most)
-        few = own.size <= _FEW
         with np.errstate(all="ignore"):
-            for runs in (slice(None),) if few or self._runs == 1 else (slice(0, None, 2), slice(1, None, 2)):
-                of_runs = most[runs] if len(most) > 1 else most
-                of_others = None if others is None else others[runs]
-                self._add(own[runs], of_runs, keys[runs], betas[runs], self._apart[runs], of_others, extreme)
+            if own.size <= _FEW:
+                bits = np.bitwise_xor(own.view(np.uint64), keys)
+                np.bitwise_xor(bits, _places(self._first & 1, self._runs, own.shape[1]), out=bits)
+                if others is not None:
+                    np.bitwise_xor(bits, _mixed(others), out=bits)
+                _err(own, most, bits, betas, np.empty_like(bits), extreme)
+                return
+            for group in self._groups:
+                of_group = most[group] if len(most) > 1 else most
+                of_others = None if others is None else others[group]
+                self._add(own[group], of_group, keys[group], betas[group], self._apart[group], of_others, extreme)
 
     def _add(
         self,
@@ -125,15 +146,15 @@ class Noise:
         others: _Bits | None,
         extreme: bool,
     ) -> None:
-        """The same for some runs, one in each row; a part of the elements at a time."""
+        """The same for runs of one kind, one in each row; a part of the elements at a time."""
         width = max(_PART // len(own), 1)
         for begin in range(0, own.shape[1], width):
             y = own[:, begin : begin + width]
             bits, free = (scratch[: y.size].reshape(y.shape) for scratch in self._scratch(y.size))
             np.bitwise_xor(y.view(np.uint64), keys, out=bits)
-            if masks.any():
-                places = _PLACES[: y.shape[1]] + np.uint64(begin)
-                np.bitwise_xor(bits, places if masks.all() else places & masks, out=bits)
+            if masks[0, 0]:
+                places = _PLACES[: y.shape[1]]
+                np.bitwise_xor(bits, places + np.uint64(begin) if begin else places, out=bits)
             if others is not None:
                 np.bitwise_xor(bits, _mixed(others[:, begin : begin + width]), out=bits)
             _err(y, most[:, begin : begin + width], bits, betas, free, extreme)

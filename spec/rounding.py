@@ -58,11 +58,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from spec.decomposing import functional, steps
+from spec.kinds import kind
 from spec.modes import EagerMode
 from spec.noise import Noise
 from spec.operations import MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
@@ -88,6 +90,11 @@ _FOLDED = 2.0**-6
 _CANCELLED, _SMALL = 256, 0.25
 
 _aten = torch.ops.aten
+_ADD, _ELU_BACKWARD, _TO_COPY = _aten.add.Tensor, _aten.elu_backward.default, _aten._to_copy.default
+#: Up to this many elements, numpy is faster than torch.
+_FEW = 2**12
+_MULTIPLY = PRODUCTS | OF_TWO
+_LARGEST_OF_ALL = torch.finfo(torch.float64).max
 
 
 class _Region(threading.local):
@@ -330,37 +337,37 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if torch.Tag.inplace_view in func.tags:  # it changes the shape of its argument, and no element
-            return func(*args, **(kwargs or {}))
-        if _is_mutable(func) and _is_real(args[0]):
-            instead = functional(func)
-            if instead is not None:
-                return args[0].copy_(self.__torch_dispatch__(instead, types, args, kwargs))
+        kwargs, own_kind = kwargs or {}, kind(func)
+        if own_kind.changes_shape:
+            return func(*args, **kwargs)
+        if own_kind.writes and _is_real(args[0]):
+            if own_kind.instead is not None:
+                return args[0].copy_(self.__torch_dispatch__(own_kind.instead, types, args, kwargs))
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
-        made_of = None if func in MOVES else steps(func)
-        if func is _aten.elu_backward.default and not args[4]:
+        if func is _ELU_BACKWARD and not args[4]:
             return self._slope_of_elu(func, *args)
-        if made_of is not None and _returns_a_part(func):  # a view, such as the real part of complex numbers
+        made_of = own_kind.made_of
+        if made_of is not None and own_kind.returns_a_part:  # a view, such as the real part of complex numbers
             with self:
-                return made_of(*args, **(kwargs or {}))
+                return made_of(*args, **kwargs)
         if made_of is not None:
-            return self._composed(made_of, args, kwargs or {})
-        if _region.any_order and self._narrowed:
+            return self._composed(made_of, args, kwargs)
+        if self._narrowed and _region.any_order:
             args = tree_map_only(Tensor, self._saved, args)
         if self._picks is not None and func in PICKS:
-            return self._picks.of(func, args, kwargs or {}, self._accumulator)
-        result = func(*args, **(kwargs or {}))
+            return self._picks.of(func, args, kwargs, self._accumulator)
+        result = func(*args, **kwargs)
         if _region.awaited:
             _region.beside = result
         if _region.narrows and _is_real(result):
-            own = self._rounded(func, result, args, kwargs or {})
+            own = self._rounded(func, result, args, kwargs)
             self._narrowed[args[0].data_ptr()] = args[0], own
             return own
-        if func in MOVES or (func is _aten._to_copy.default and result.dtype == torch.float64):
+        if own_kind.moves or (func is _TO_COPY and result.dtype == torch.float64):
             return result
         if isinstance(result, tuple | list):
-            return type(result)(self._rounded(func, part, args, kwargs or {}, k) for k, part in enumerate(result))
-        return self._rounded(func, result, args, kwargs or {})
+            return type(result)(self._rounded(func, part, args, kwargs, k) for k, part in enumerate(result))
+        return self._rounded(func, result, args, kwargs)
 
     def _composed(self, made_of: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What an operation of several steps returns: computed in the accumulator's dtype, and rounded once."""
@@ -435,17 +442,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         """The result of the operation with that number, with its errors."""
         amplitude = self._known(number, result)
         if amplitude is None:
-            if of_complex:
-                most, overflows = self._most_of_complex(func, result, args, kwargs), None
-            else:
-                most, overflows = self._most(func, result, args, kwargs, place)
-            infinite = not math.isfinite(float(result.sum()))
-            if infinite:
-                most = most.masked_fill(~result.isfinite(), 0.0)
-            exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
-            amplitude = Amplitude(most, exact, overflows, infinite)
+            amplitude = self._found(func, result, args, kwargs, place, of_complex)
             if self._amplitudes:
-                self._amplitudes.hold(number, amplitude, func in PRODUCTS | OF_TWO)
+                self._amplitudes.hold(number, amplitude, func in _MULTIPLY)
         own = owned(func, result)
         dims = self._amplitudes.dims if self._amplitudes is not None and self._runs > 1 else None
         dim = dims[number] if dims else 0
@@ -462,6 +461,41 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)
         return own.movedim(0, dim).reshape(result.shape) if dim else own
+
+    def _found(
+        self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], place: int, of_complex: bool
+    ) -> Amplitude:
+        """The amplitude of an operation."""
+        # What an addition errs by depends on the block that it is in.
+        is_small = result.dim() > 0 and result.numel() <= _FEW  # numpy has no arrays without dimensions
+        if is_small and not of_complex and func is not _ADD and kind(func).of_each:
+            return self._found_of_few(result)
+        if of_complex:
+            most, overflows = self._most_of_complex(func, result, args, kwargs), None
+        else:
+            most, overflows = self._most(func, result, args, kwargs, place)
+        infinite = not math.isfinite(float(result.sum()))
+        if infinite:
+            most = most.masked_fill(~result.isfinite(), 0.0)
+        exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
+        return Amplitude(most, exact, overflows, infinite)
+
+    def _found_of_few(self, result: Tensor) -> Amplitude:
+        """The same for few elements, each rounded once, as `_most` and `_exact` find it."""
+        unit, lost = self._wide if _region.wide else self._narrow
+        y = result.contiguous().numpy()
+        is_finite = np.isfinite(y)
+        with np.errstate(all="ignore"):
+            most = np.abs(y)
+            most *= unit
+            most += lost
+        infinite = not is_finite.all()
+        np.copyto(most, 0.0, where=y == 0)
+        if infinite:
+            np.copyto(most, 0.0, where=~is_finite)
+        exact = (y.view(np.int64) & _beyond(unit)) == 0
+        exact &= most != 0
+        return Amplitude(torch.from_numpy(most), torch.from_numpy(exact) if exact.any() else None, None, infinite)
 
     def _saved(self, tensor: Tensor) -> Tensor:
         """What backward finds in place of a tensor that forward has computed: the narrow one in some runs."""
@@ -482,7 +516,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                 of_runs[run, overflows.reshape(-1)] *= math.inf
             own.copy_(of_runs.reshape(own.shape))
         limit = self._largest_sum if _region.wide else self._largest
-        if own.numel() == 0 or limit == torch.finfo(torch.float64).max:
+        if own.numel() == 0 or limit == _LARGEST_OF_ALL:
             return
         least, most = torch.aminmax(own)
         if not max(-float(least), float(most)) <= limit:  # also if one is NaN
@@ -517,7 +551,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if not folded or known.infinite:
             return False
         unit = (self._wide if _region.wide else self._narrow)[0]
-        sizes = result.reshape(self._runs, *shape).abs()
+        of_runs = result.reshape(self._runs, *shape)
+        # The largest of all runs: what holds of it holds of each.
+        sizes = torch.maximum(of_runs.amax(0), -of_runs.amin(0))
         is_admitted = sizes * unit <= known.most * (1 + _FOLDED)
         if bool(is_admitted.all()):
             return True
@@ -645,29 +681,22 @@ def _marked(mask: Tensor, result: Tensor, part: Any, sizes: Tensor, limit: float
     return whole
 
 
-@cache
-def _is_mutable(func: Any) -> bool:
-    """Whether it writes to an argument. Cached: to read a schema takes longer than a small operation."""
-    return bool(func._schema.is_mutable)
-
-
 def owned(func: Any, result: Tensor) -> Tensor:
     """The result; a copy if it may share memory with an argument, so that the argument does not change."""
-    return result.clone() if _returns_a_part(func) else result
-
-
-@cache
-def _returns_a_part(func: Any) -> bool:
-    """Whether a result may share memory with an argument."""
-    return any(value.alias_info is not None for value in func._schema.returns)
+    return result.clone() if kind(func).returns_a_part else result
 
 
 def _exact(result: Tensor, most: Tensor, unit: float) -> Tensor | None:
     """Where a result is exact: a number of the dtype, or of float32 if the dtype is float64. None if nowhere."""
-    beyond = (1 << 53 - min(round(-math.log2(unit)), 24)) - 1
-    exact = (result.contiguous().view(torch.int64) & beyond) == 0
+    exact = (result.contiguous().view(torch.int64) & _beyond(unit)) == 0
     exact &= most != 0
     return exact if bool(exact.any()) else None
+
+
+@cache
+def _beyond(unit: float) -> int:
+    """The bits of a float64 that are 0 in such a number."""
+    return (1 << 53 - min(round(-math.log2(unit)), 24)) - 1
 
 
 def _terms(func: Any, result: Tensor, args: tuple[Any, ...]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.report.report import Report
 from harness.running.verify import verify
 from spec.contract import Draw, Operator
-from tests.meta.conftest import Run
+from tests.meta.conftest import ROOT, Run, environment
 from tests.meta.deriving import candidates, references
 from tests.meta.tiers import each_once
 
@@ -278,3 +280,17 @@ def test_verify_takes_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search("output was", found.cells[0].reason)
     with pytest.raises(UsageError, match="needs either operator"):
         verify(candidates.rms_norm, **asked)
+
+
+def test_torchs_compiler_is_not_imported() -> None:
+    """It takes most of a second, before anything is judged. The allowance includes runs that are made together."""
+    program = f"""
+import sys, torch
+from harness.deriving.contract import derive
+from harness.judging import oracle
+from harness.judging.scenario import Scenario
+operator = derive({f"{FILE}:attention"!r}, {f"{FILE}:attention_example"!r}).operator
+oracle.expected(operator, Scenario.of(operator.cases[0]), torch.float32)
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment(), check=True)
