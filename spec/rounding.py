@@ -91,6 +91,7 @@ _CANCELLED, _SMALL = 256, 0.25
 
 _aten = torch.ops.aten
 _ADD, _ELU_BACKWARD, _TO_COPY = _aten.add.Tensor, _aten.elu_backward.default, _aten._to_copy.default
+_SCATTER_REDUCE = _aten.scatter_reduce.two
 #: Up to this many elements, numpy is faster than torch.
 _FEW = 2**12
 _MULTIPLY = PRODUCTS | OF_TWO
@@ -222,6 +223,11 @@ class Amplitude:
     overflows: Tensor | None
     #: Whether some elements are not finite.
     infinite: bool = False
+
+
+def _is_extreme(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether it reduces by index to the largest or smallest: no rounding. Backward looks for equal elements."""
+    return func is _SCATTER_REDUCE and kwargs.get("reduce", args[4] if len(args) > 4 else "") in ("amax", "amin")
 
 
 def knows(func: Any) -> bool:
@@ -363,7 +369,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             own = self._rounded(func, result, args, kwargs)
             self._narrowed[args[0].data_ptr()] = args[0], own
             return own
-        if own_kind.moves or (func is _TO_COPY and result.dtype == torch.float64):
+        if own_kind.moves or (func is _TO_COPY and result.dtype == torch.float64) or _is_extreme(func, args, kwargs):
             return result
         if isinstance(result, tuple | list):
             return type(result)(self._rounded(func, part, args, kwargs, k) for k, part in enumerate(result))

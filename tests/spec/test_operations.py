@@ -103,6 +103,8 @@ def _of_batch(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
 
 #: Seven indices of a table of five rows in bags of 3, 0 and 4 indices; 2 is the index of padding.
 _INDICES, _OFFSETS = torch.tensor([0, 2, 4, 3, 3, 1, 2]), torch.tensor([0, 3, 3])
+#: Where the rows of seven go among three.
+_ROWS = torch.tensor([0, 2, 1, 0, 0, 2, 1])
 _BAGS = ([0, 2, 4], [], [3, 3, 1, 2])
 
 
@@ -184,6 +186,12 @@ PAIRS = (
     Pair("dot", torch.dot, lambda x, y: (x * y).flip(0).sum(), ((33,), (33,))),
     Pair("cross", torch.linalg.cross, lambda x, y: torch.linalg.cross(y, -x), ((4, 3), (4, 3))),
     Pair("turned", _turned, _turned_in_reals, ((2, 5, 8), (5, 4))),
+    Pair(
+        "scatter_reduce-amax",
+        lambda x: torch.full((3, 4), -9.0, dtype=x.dtype).scatter_reduce(0, _ROWS.expand(4, 7).T, x, "amax"),
+        lambda x: torch.stack([x[row == _ROWS].amax(0) for row in range(3)]),
+        ((7, 4),),
+    ),
     Pair("embedding_bag", lambda w: _bags(w, mode="sum"), _bags_by_rows, ((5, 4),)),
     Pair("embedding_bag-mean", lambda w: _bags(w, mode="mean"), lambda w: _bags_by_rows(w, mean=True), ((5, 4),)),
     Pair(
