@@ -6,7 +6,7 @@ answer that is kept for addresses or shapes is stale. No output may share memory
 
 Then, in one call after the other, the values of one input alone have something in common: they are 0, one number, or
 equal in each row; indices count. It is made contiguous and transposed, with grad and without, and compared with the
-reference (`harness.judging.near`).
+reference (`harness.judging.near`). So is a call with ordinary values whose cotangents are one large number.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def check(subject: Subject) -> dict[str, Any]:
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
     _of_one_tensor(tally)
+    _of_a_large_number(tally)
     counts = {"pairs": found.pairs, "covered": found.pairs_covered}
     return {**tally.figures(), **counts, "triples": found.triples, "covered_triples": found.triples_covered}
 
@@ -47,6 +48,14 @@ def _of_one_tensor(tally: Tally) -> None:
             scenario = Scenario.of(representative(operator), values=family.name, layouts=layouts)
             run_near(tally, scenario)
             hold_without_grad(tally, scenario, mode, near=True)
+
+
+def _of_a_large_number(tally: Tally) -> None:
+    """A call whose cotangents are one number beyond what they may be limited to: that of odd seeds."""
+    outputs = tally.subject.operator.real_outputs
+    if outputs:
+        scaled = tuple((arg.name, "scaled") for arg in outputs)
+        run_near(tally, Scenario.of(representative(tally.subject.operator), seed=1, cotangents=scaled))
 
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:
