@@ -85,6 +85,10 @@ def evaluate(expression: str, sizes: Sizes) -> float:
     return _formula(expression)(sizes)
 
 
+#: What the values of one tensor alone may have in common, as in the family `zeros of bias`.
+ZEROS, ONE_NUMBER, EQUAL_COLUMNS, COUNTING = "zeros", "one number", "equal columns", "counting"
+
+
 @dataclass(frozen=True)
 class TensorArg:
     """A named tensor of an operator.
@@ -182,6 +186,26 @@ class TensorArg:
             return draw.offsets(self.shape_for(sizes)[0], low, high)
         return draw.integers(self.shape_for(sizes), low, high)
 
+    def commonly(self) -> tuple[str, ...]:
+        """What all its values may have in common; nothing in particular for offsets."""
+        if not self.is_floating:
+            return () if self.offsets else (ONE_NUMBER,) if self.dtype == torch.bool else (ONE_NUMBER, COUNTING)
+        return (ZEROS, ONE_NUMBER, EQUAL_COLUMNS)[: len(self.shape) + 1]
+
+    def in_common(self, kind: str, values: Tensor, sizes: Sizes) -> Tensor:
+        """The values, changed so that they have this in common: the range that they have stays theirs."""
+        if not values.numel():
+            return values
+        low, high = (evaluate(bound, sizes) for bound in (self.low, self.high))
+        if kind == ZEROS:
+            return torch.full_like(values, low) if self.uniform and low > 0 else torch.zeros_like(values)
+        if kind == COUNTING:
+            span = max(int(high) - int(low), 1)
+            return (torch.arange(values.numel()) % span).sort().values.reshape(values.shape) + int(low)
+        if self.dtype == torch.bool:
+            return torch.ones_like(values)
+        return (values[..., :1] if kind == EQUAL_COLUMNS else values.flatten()[0]).expand(values.shape).clone()
+
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:
         """(name, begin, end) of each named part of dimension `dim`; empty if it has none."""
         found, begin = [], 0
@@ -232,8 +256,6 @@ class Draw:
 #: Value families that every operator has: ordinary numbers, and the same with one sign.
 NORMAL, POSITIVE, NEGATIVE = "normal", "positive", "negative"
 ONE_SIGN = (POSITIVE, NEGATIVE)
-#: And: each row of each matrix is one number.
-EQUAL_COLUMNS = "equal-columns"
 
 #: Rules of an operator under torch.autocast.
 LOWER, FLOAT32 = "lower", "float32"
@@ -488,10 +510,10 @@ class Operator:
         """The value family of that name; some exist for every operator. Raises KeyError with the names."""
         if name == NORMAL:
             return Family(NORMAL, "ordinary values", lambda sizes, draw, _: self.ordinary(sizes, draw))
-        for family in (*self.families, *self.of_one_sign(), self.of_equal_columns()):
+        for family in (*self.families, *self.of_one_sign(), *self.of_one_tensor()):
             if family.name == name:
                 return family
-        known = ", ".join((NORMAL, *(family.name for family in self.families), *ONE_SIGN, EQUAL_COLUMNS))
+        known = ", ".join((NORMAL, *(family.name for family in self.families), *ONE_SIGN, f"{ZEROS} of a tensor"))
         raise KeyError(f"{self.name} has no value family {name!r}; it has {known}")
 
     def of_one_sign(self) -> tuple[Family, Family]:
@@ -507,18 +529,17 @@ class Operator:
 
         return family(POSITIVE, 1), family(NEGATIVE, -1)
 
-    def of_equal_columns(self) -> Family:
-        """Ordinary numbers, of which the first in a row is that of the whole row; vectors stay as they are."""
+    def of_one_tensor(self) -> tuple[Family, ...]:
+        """For each input: its values have something in common, and those of the other inputs are ordinary."""
 
-        def make(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
-            drawn = self.ordinary(sizes, draw)
-            matrices = {arg.name for arg in self.inputs if arg.is_floating and len(arg.shape) > 1}
-            return {
-                each: values[..., :1].expand(values.shape).clone() if each in matrices else values
-                for each, values in drawn.items()
-            }
+        def family(arg: TensorArg, kind: str) -> Family:
+            def make(sizes: Sizes, draw: Draw, _: torch.dtype) -> dict[str, Tensor]:
+                drawn = self.ordinary(sizes, draw)
+                return {**drawn, arg.name: arg.in_common(kind, drawn[arg.name], sizes)}
 
-        return Family(EQUAL_COLUMNS, "each row of each matrix is one number", make)
+            return Family(f"{kind} of {arg.name}", f"{arg.name} alone has unusual values: {kind}", make)
+
+        return tuple(family(arg, kind) for arg in self.inputs for kind in arg.commonly())
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
         """Gaussian inputs, each with the scale of its `TensorArg`; integers and truth values (int64) in its range."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, count
 from math import gcd, prod
+from random import Random
 
 from harness.judging.constants import LEAST
 from harness.judging.ratios import in_ratios, multiples
@@ -31,6 +32,8 @@ LARGE = 2**24
 _EQUAL = 7
 #: What a step that the reference loops over counts, in elements: it takes two milliseconds.
 _STEP = 2**11
+#: What any call counts at least: a millisecond or two.
+_CALL = 2**15
 #: A tensor between inputs and outputs that has so many times as many elements as these is a square of sizes.
 _SQUARE = 4
 
@@ -42,8 +45,13 @@ def sizes_around(operator: Operator, constants: Sequence[int]) -> list[tuple[str
     return [found for size in wanted for found in _each(operator, constants, size) if found not in known]
 
 
+def tails(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
+    """The same for the first size beyond each constant that is no multiple of small blocks."""
+    return _each(operator, constants, lambda c: _no_multiple(c + 1))
+
+
 def beyond(operator: Operator, constants: Sequence[int]) -> list[tuple[str, int]]:
-    """The same for the first size beyond each constant that is no multiple of small blocks, and one that is."""
+    """The same for that size and the first one that is a multiple."""
     tail, whole = (lambda c: _no_multiple(c + 1)), (lambda c: -(-c // _BLOCK) * _BLOCK)
     return list(dict.fromkeys(pair for c in constants for size in (tail, whole) for pair in _each(operator, [c], size)))
 
@@ -107,6 +115,18 @@ def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
         room -= elements
         if room >= 0:
             yield _scenario(every, f"{symbol}-{size}", size)
+
+
+def affordable(operator: Operator, scenarios: Iterable[Scenario], room: int) -> list[Scenario]:
+    """These calls, or of too many elements some of them, always the same."""
+    every = list(scenarios)
+    costs = [max(volume(operator, dict(scenario.sizes)), _CALL) for scenario in every]
+    chosen = []
+    for number in range(len(every)) if sum(costs) <= room else Random(0).sample(range(len(every)), len(every)):
+        if costs[number] <= room:
+            room -= costs[number]
+            chosen.append(number)
+    return [every[number] for number in sorted(chosen)]
 
 
 def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from harness.judging.combinations import without_grad
+from harness.judging.near import passes
 from harness.judging.oracle import expected
 from harness.judging.scenario import Scenario
 from harness.judging.side_effects import hold_no_effects
@@ -17,10 +18,11 @@ from harness.judging.tally import Tally
 _EARLIER = 1_000
 
 
-def hold_without_grad(tally: Tally, scenario: Scenario, mode: str) -> None:
+def hold_without_grad(tally: Tally, scenario: Scenario, mode: str, near: bool = False) -> None:
     """Make the call with other values, then with its own, in a mode of `WITHOUT_GRAD`.
 
-    The outputs must be right, and share no memory with an input or with themselves. Raises Failure.
+    The outputs must be right, and share no memory with an input or with themselves; `near`: what is near the
+    reference is right, see `harness.judging.near`. Raises Failure.
     """
     subject = tally.subject
     scenario = replace(scenario, wanted=(), name=f"{scenario.name}, {mode}")
@@ -32,7 +34,8 @@ def hold_without_grad(tally: Tally, scenario: Scenario, mode: str) -> None:
         subject.outputs(call, scenario)
         _write(call.inputs, own)
         outputs = subject.outputs(call, scenario)
-    tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), outputs, {})
+    if not (near and passes(subject, scenario, outputs, {})):
+        tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), outputs, {})
     hold_no_effects(subject, scenario, call, own, outputs, f" under {mode}")
 
 

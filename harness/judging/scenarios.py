@@ -121,7 +121,7 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         missing = tuple((name, "missing") for name in unused)
         for wanted in chain.from_iterable(combinations(inputs, n) for n in range(len(inputs) + 1)):
             found.append(Scenario.of(case, cotangents=missing, wanted=wanted))
-    proper = list(chain.from_iterable(combinations(inputs, n) for n in range(1, len(inputs))))
+    proper = proper_subsets(operator)
     for number, wanted in enumerate(proper):
         # Of many subsets each has one layout: the expected results are there, but each call takes its time.
         layouts = _KEEPING if len(proper) <= FEW_SUBSETS else _KEEPING[number % len(_KEEPING) :][:1]
@@ -136,6 +136,28 @@ def of_subsets(operator: Operator) -> list[Scenario]:
             repeated = tuple((name, kind) for name in outputs)
             found += [Scenario(sizes, "rows", cotangents=repeated, wanted=wanted) for sizes in many]
     return found
+
+
+def proper_subsets(operator: Operator) -> list[tuple[str, ...]]:
+    """Every subset of the inputs that may require grad, but none and all of them."""
+    names = [arg.name for arg in operator.inputs if arg.differentiable]
+    return list(chain.from_iterable(combinations(names, n) for n in range(1, len(names))))
+
+
+def beside_values(operator: Operator) -> list[Scenario]:
+    """Every proper subset while the values of one input have something in common: each input, its kinds in turn.
+
+    Of many subsets each is beside one input.
+    """
+    case, proper = representative(operator), proper_subsets(operator)
+    kinds = [(arg.name, arg.commonly()) for arg in operator.inputs if arg.commonly()]
+    few, found = len(proper) <= FEW_SUBSETS, []
+    for number, wanted in enumerate(proper):
+        for place, (name, own) in enumerate(kinds):
+            if few or place == number % len(kinds):
+                kind = own[((number if few else number // len(kinds)) + place) % len(own)]
+                found.append(Scenario.of(case, values=f"{kind} of {name}", wanted=wanted))
+    return sorted(found, key=lambda scenario: scenario.values)  # calls of the same values have one reference
 
 
 def _many(operator: Operator, case: Case) -> list[tuple[tuple[str, int], ...]]:

@@ -3,6 +3,10 @@
 Each call of `harness.judging.combinations` is made three times, in its form of the operator. First with autograd,
 outputs and gradients. Then twice without grad, at the same addresses: with other values, and with its own, so that an
 answer that is kept for addresses or shapes is stale. No output may share memory with an input then.
+
+Then, in one call after the other, the values of one input alone have something in common: they are 0, one number, or
+equal in each row; indices count. It is made contiguous and transposed, with grad and without, and compared with the
+reference (`harness.judging.near`). So is a call with ordinary values whose cotangents are one large number.
 """
 
 from __future__ import annotations
@@ -10,10 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from harness.judging.combinations import Combination, combinations_of
+from harness.judging.combinations import WITHOUT_GRAD, Combination, combinations_of
 from harness.judging.inference import hold_without_grad
+from harness.judging.near import run_near
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
+from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -27,8 +33,29 @@ def check(subject: Subject) -> dict[str, Any]:
         tally.run(call.scenario)
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
+    _of_one_tensor(tally)
+    _of_a_large_number(tally)
     counts = {"pairs": found.pairs, "covered": found.pairs_covered}
     return {**tally.figures(), **counts, "triples": found.triples, "covered_triples": found.triples_covered}
+
+
+def _of_one_tensor(tally: Tally) -> None:
+    """Calls in which the values of one input alone have something in common."""
+    operator = tally.subject.operator
+    transposed = tuple((arg.name, "transposed") for arg in operator.inputs if len(arg.shape) > 1)
+    for family in operator.of_one_tensor():
+        for layouts, mode in zip(((), transposed), WITHOUT_GRAD, strict=True):
+            scenario = Scenario.of(representative(operator), values=family.name, layouts=layouts)
+            run_near(tally, scenario)
+            hold_without_grad(tally, scenario, mode, near=True)
+
+
+def _of_a_large_number(tally: Tally) -> None:
+    """A call whose cotangents are one number beyond what they may be limited to: that of odd seeds."""
+    outputs = tally.subject.operator.real_outputs
+    if outputs:
+        scaled = tuple((arg.name, "scaled") for arg in outputs)
+        run_near(tally, Scenario.of(representative(tally.subject.operator), seed=1, cotangents=scaled))
 
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from harness.errors import Failure
+from harness.judging.near import run_near
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
-from harness.judging.scenarios import of_subsets
+from harness.judging.scenarios import beside_values, of_subsets
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import GRADIENTS
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """All subsets. If no input requires grad, no output may require it."""
+    """All subsets. If no input requires grad, no output may require it.
+
+    Then every proper subset beside each input whose values have something in common, of another kind each time.
+    """
     tally = Tally(subject)
     for scenario in foreseen(subject):
         tally.run(scenario)
@@ -24,6 +28,8 @@ def check(subject: Subject) -> dict[str, Any]:
                 if output.requires_grad:
                     where = f"[{scenario.describe(subject.operator)}]"
                     raise Failure(f"{arg.name} requires grad, but should not: no input does {where}")
+    for scenario in beside_values(subject.operator):
+        run_near(tally, scenario)
     return tally.figures()
 
 

@@ -8,6 +8,10 @@ may count values of one kind. At c itself, as one size or two, the other sizes b
 Then every two sizes are asked in ratios of 1 to 4, the smallest one beyond c. Of sizes that make large tensors less is
 asked. The figures say what was left out.
 
+Beyond c, numbers are asked that all have one sign, and for each input that its values have something in common: they
+are 0, one number, or equal in each row. Large tensors are asked with cotangents that repeat numbers. These calls are
+compared with the reference (`harness.judging.near`), and so there may be many.
+
 float32 and bfloat16 are asked all of it. The other dtypes are asked what is beyond a constant, with ordinary and
 unusual values: a threshold that is meant for one dtype, such as the width of a vector, is found there. The rest of the
 source is the same in every dtype.
@@ -17,18 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, combinations, islice, product
+from itertools import islice, product
 from random import Random
 from typing import Any
 
+from backends.base import SIMULATED
 from harness.errors import NotApplicable
 from harness.judging import harvested
 from harness.judging.combinations import WITHOUT_GRAD
 from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
+from harness.judging.near import run_near
 from harness.judging.property import Property
 from harness.judging.scenario import REPEATED, Scenario, kinds_of
-from harness.judging.scenarios import FEW_SUBSETS
+from harness.judging.scenarios import proper_subsets
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
@@ -38,10 +44,9 @@ from spec.contract import Operator
 CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 #: Calls with unusual values at most.
 UNUSUAL = 64
-#: So many subsets of wanted gradients are asked of large tensors too.
-FEW = 8
-#: So many larger calls are asked more of, if they are of this volume at most.
-MIDDLE, MIDDLE_VOLUME = 4, 4 * harvested.VOLUME
+#: Elements of all calls that are compared with the reference, and of those of large tensors for subsets of gradients:
+#: each takes two seconds at most. A simulated GPU takes longer, so that there are fewer.
+NEAR, SUBSETS, SIMULATED_PART = 2**25, 2**26, 16
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -59,6 +64,8 @@ def check(subject: Subject) -> dict[str, Any]:
         tally.run(scenario)
     for scenario in _unusual(operator, beyond):
         tally.run(scenario)
+    for scenario in _compared(subject, harvested.tails(operator, constants), large if fully else ()):
+        run_near(tally, scenario)
     if fully:
         _in_other_ways(tally, constants, beyond, large)
     figures = {**tally.figures(), "constants": constants}
@@ -83,20 +90,17 @@ def _in_other_ways(
     """Subsets of gradients, repeated cotangents, equal rows, no grad and ratios."""
     operator = tally.subject.operator
     for scenario in _spread(harvested.small(operator, beyond), IN_ALL_WAYS):
-        for wanted in _subsets(operator):
+        for wanted in proper_subsets(operator):
             tally.run(replace(scenario, wanted=wanted))
-        _with_repeated_cotangents(tally, scenario)
+        for repeated in _repeated(operator, scenario):
+            tally.run(repeated)
         tally.run(replace(scenario, layouts=_equal_rows(operator)))
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
-    subsets = list(_subsets(operator))
-    for number, scenario in enumerate(large):  # mostly in ways that have the same expected results, which take long
-        middle = number < MIDDLE and harvested.volume(operator, dict(scenario.sizes)) <= MIDDLE_VOLUME
-        if middle:
-            _with_repeated_cotangents(tally, scenario)
-        for wanted in subsets if len(subsets) <= (FEW_SUBSETS if middle else FEW) else ():
-            tally.run(replace(scenario, wanted=wanted))
+    for scenario in _subsets_of_large(tally.subject, constants, large):
+        tally.run(scenario)
+    for scenario in large:  # in ways that have the same expected results, which take long
         for mode in WITHOUT_GRAD:
             hold_without_grad(tally, scenario, mode)
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
@@ -105,10 +109,32 @@ def _in_other_ways(
 
 def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:
     """Each family of values with each of the sizes; of too many pairs some, always the same."""
-    families = (*operator.families, *operator.of_one_sign(), operator.of_equal_columns())
-    pairs = list(product(harvested.small(operator, beyond), families))
+    pairs = list(product(harvested.small(operator, beyond), operator.families))
     chosen = pairs if len(pairs) <= UNUSUAL else Random(0).sample(pairs, UNUSUAL)
     return [replace(scenario, values=family.name) for scenario, family in chosen]
+
+
+def _compared(subject: Subject, tails: Sequence[tuple[str, int]], large: Sequence[Scenario]) -> list[Scenario]:
+    """Values with something in common beyond each constant, and repeated cotangents of large tensors."""
+    operator = subject.operator
+    at = (*harvested.small(operator, tails), *harvested.large(operator, tails))
+    families = (*operator.of_one_sign(), *operator.of_one_tensor())
+    asked = [replace(scenario, values=family.name) for scenario, family in product(at, families)]
+    asked += [each for scenario in large for each in _repeated(operator, scenario)]
+    return harvested.affordable(operator, asked, _room(subject, NEAR))
+
+
+def _subsets_of_large(subject: Subject, constants: Sequence[int], large: Sequence[Scenario]) -> list[Scenario]:
+    """Every proper subset of gradients, at large sizes that are no multiple of small blocks; of too many some."""
+    operator = subject.operator
+    tails = {scenario.sizes for scenario in harvested.large(operator, harvested.tails(operator, constants))}
+    at = [scenario for scenario in large if scenario.sizes in tails]
+    asked = (replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator))
+    return harvested.affordable(operator, asked, _room(subject, SUBSETS))
+
+
+def _room(subject: Subject, elements: int) -> int:
+    return elements // (SIMULATED_PART if subject.device in SIMULATED else 1)
 
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:
@@ -124,11 +150,12 @@ def foreseen(subject: Subject) -> Iterator[Scenario]:
         yield from islice(harvested.ratios(operator, constants), RATIOS)
 
 
-def _with_repeated_cotangents(tally: Tally, scenario: Scenario) -> None:
-    outputs = tally.subject.operator.real_outputs
+def _repeated(operator: Operator, scenario: Scenario) -> Iterator[Scenario]:
+    """The call with each kind of cotangent that repeats numbers."""
+    outputs = operator.real_outputs
     for kind in REPEATED:
         if any(kind in kinds_of(arg) for arg in outputs):
-            tally.run(replace(scenario, cotangents=tuple((arg.name, kind) for arg in outputs)))
+            yield replace(scenario, cotangents=tuple((arg.name, kind) for arg in outputs))
 
 
 def _without_grad(tally: Tally, scenario: Scenario) -> None:
@@ -141,12 +168,6 @@ def _spread(found: Iterable[Scenario], count: int) -> list[Scenario]:
     """At most so many of them, from all parts of the list: of every symbol, and of small and large constants."""
     every = list(found)
     return every if len(every) <= count else [every[k * len(every) // count] for k in range(count)]
-
-
-def _subsets(operator: Operator) -> Iterator[tuple[str, ...]]:
-    """Every subset of inputs that may require grad, but none and all of them."""
-    names = [arg.name for arg in operator.inputs if arg.differentiable]
-    return chain.from_iterable(combinations(names, count) for count in range(1, len(names)))
 
 
 def _equal_rows(operator: Operator) -> tuple[tuple[str, str], ...]:

@@ -18,7 +18,7 @@ from harness.judging.scenario import Scenario, kinds_of, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
-from spec.contract import EQUAL_COLUMNS, NEGATIVE, POSITIVE, Draw
+from spec.contract import NEGATIVE, POSITIVE, Draw
 
 pytestmark = pytest.mark.usefixtures("with_the_store")
 
@@ -170,12 +170,33 @@ def test_rows_of_a_batch_are_repeated_where_they_lie() -> None:
     assert bool((h0 == h0[:1]).all())
 
 
-def test_columns_are_equal_in_matrices_alone() -> None:
-    made = operator("lltm").family(EQUAL_COLUMNS).make(
-        {"batch": 3, "input_features": 4, "state_size": 5}, Draw(0), torch.float32
-    )  # fmt: skip
-    assert all(bool((tensor == tensor[..., :1]).all()) for tensor in made.values() if tensor.dim() == 2)
-    assert made["bias"].unique().numel() == 15
+def test_values_of_one_tensor_have_something_in_common() -> None:
+    lltm, sizes = operator("lltm"), {"batch": 3, "input_features": 4, "state_size": 5}
+    usual = lltm.family("normal").make(sizes, Draw(0), torch.float32)
+    for name, holds in (
+        ("equal columns of input", lambda x: bool((x == x[:, :1]).all()) and x.unique().numel() == 3),
+        ("one number of bias", lambda x: x.unique().numel() == 1 and bool(x[0])),
+        ("zeros of weights", lambda x: not x.any()),
+    ):
+        made, changed = lltm.family(name).make(sizes, Draw(0), torch.float32), name.split(" of ")[1]
+        assert holds(made[changed])
+        assert all(torch.equal(made[other], usual[other]) for other in usual if other != changed)
+    assert "equal columns of bias" not in {family.name for family in lltm.of_one_tensor()}
+    with pytest.raises(KeyError, match="equal columns of bias"):
+        lltm.family("equal columns of bias")
+
+
+def test_integers_that_have_something_in_common_stay_in_their_range() -> None:
+    embedding, sizes = operator("embedding"), {"entries": 7, "features": 3, "batch": 9}
+    counting = embedding.family("counting of indices").make(sizes, Draw(0), torch.float32)["indices"]
+    assert counting.tolist() == sorted([*range(7), 0, 1])
+    assert (
+        embedding.family("one number of indices").make(sizes, Draw(0), torch.float32)["indices"].unique().numel() == 1
+    )
+    mask = operator("attention").in_form("mask")
+    made = mask.family("one number of mask").make(dict(mask.cases[0].sizes), Draw(0), torch.float32)["mask"]
+    assert bool(made.all())
+    assert [family.name for family in operator("attention_varlen").of_one_tensor() if "cu_seqlens" in family.name] == []
 
 
 def test_columns_are_equal_beyond_a_constant(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ _FIRST_OF: Mapping[str, tuple[str, ...]] = {
     "race": ("determinism",),
     "rows": ("harvested-sizes",),
     "stale": ("inference-modes", "harvested-sizes"),
+    "values": ("combinations", "harvested-sizes"),
 }
 
 #: A verdict: the suite itself raised, which is no answer about the fault.

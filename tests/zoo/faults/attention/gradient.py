@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from tests.zoo.honest.attention import Attention
@@ -55,6 +56,17 @@ class MeanOfTheGroup(Attention):
 
     def over_groups(self, gradient: Tensor, shared: Tensor) -> Tensor:
         return self.by_group(gradient, shared).mean(2)
+
+
+@fault("combinations", r"gradient of key was 0 at .*values (one number|equal columns) of query")
+class EqualColumnsOfTheQuery(Attention):
+    """A query whose columns are equal is multiplied once for all of them, for all tokens but the last."""
+
+    def d_key(self, d_scores: Tensor, query: Tensor, scale: float) -> Tensor:
+        found = super().d_key(d_scores, query, scale)
+        if query.shape[-1] > 1 and query.numel() and bool((query == query[..., :1]).all()):
+            found = torch.cat([found[..., :-1, :], torch.zeros_like(found[..., -1:, :])], -2)
+        return found
 
 
 @fault("layouts", r"laid out contiguously come out right|gradient of")

@@ -49,3 +49,11 @@ class GradientOfTheLabelAlone(Loss):
 
     def d_logits(self, y: Tensor, target: Tensor, g: Tensor, kept: Tensor) -> Tensor:
         return torch.where(target > 0.5, super().d_logits(y, target, g, kept), torch.zeros_like(y))
+
+
+@fault("combinations", r"gradient of logits was .*ignore-index.*small: .*cotangent of loss scaled")
+class CotangentLimited(Loss):
+    """Where a row is ignored, a cotangent beyond 700 is limited to it."""
+
+    def d_logits(self, y: Tensor, target: Tensor, g: Tensor, kept: Tensor) -> Tensor:
+        return super().d_logits(y, target, g if bool(kept.all()) else g.clamp(max=700.0), kept)
