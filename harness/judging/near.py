@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import Ended, Failure
-from harness.judging.oracle import ByIdentity, evaluate, values_of, with_zeros
+from harness.judging.oracle import ByIdentity, evaluate, said_by_the_reference, values_of, with_zeros
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
@@ -87,7 +87,8 @@ def _complete(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Cal
 
 def _evaluated(operator: Operator, call: Call) -> dict[str, Tensor]:
     names = [*(arg.name for arg in operator.outputs), *(f"gradient of {arg.name}" for arg in operator.inputs)]
-    return dict(zip(names, evaluate(operator, call), strict=True))
+    with said_by_the_reference(operator, call):
+        return dict(zip(names, evaluate(operator, call), strict=True))
 
 
 def _agree(got: Tensor, exact: Tensor, part: float, size: float = 0.0) -> bool:

@@ -7,6 +7,8 @@ tensor that a candidate has touched.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -87,7 +89,8 @@ def forget() -> None:
 def expected_of(operator: Operator, call: Call, dtype: torch.dtype) -> Expected:
     """The expected results of a call that no scenario describes."""
     asked = given(operator, call)
-    found = stored.results("expected", operator, dtype, asked, lambda: _by_the_reference(operator, call, dtype))
+    with said_by_the_reference(operator, call):
+        found = stored.results("expected", operator, dtype, asked, lambda: _computed(operator, call, dtype))
     outputs = {arg.name: found.envelopes[arg.name] for arg in operator.outputs if arg.name in found.envelopes}
     gradients = {arg.name: found.envelopes[f"gradient of {arg.name}"] for arg in operator.inputs if arg.differentiable}
     return Expected(outputs, gradients, frozenset(found.facts["evident"]), precise=found.facts["precise"])
@@ -99,10 +102,11 @@ def given(operator: Operator, call: Call) -> dict[str, Tensor | None]:
     return dict(zip(names, (*call.inputs, *call.cotangents), strict=False))
 
 
-def _by_the_reference(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:
+@contextmanager
+def said_by_the_reference(operator: Operator, call: Call) -> Iterator[None]:
     """Raises NoEvidence where the reference of a derived contract raises: it cannot say what should come out."""
     try:
-        return _computed(operator, call, dtype)
+        yield
     except HarnessError:
         raise
     except Exception as error:
