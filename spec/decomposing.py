@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch._decomp import get_decompositions
 
-from spec import bags, fourier
+from spec import bags, fourier, interpolating
 
 _aten = torch.ops.aten
 
@@ -120,6 +120,7 @@ def _known() -> Mapping[Any, Callable[..., Any]]:
         **get_decompositions(list(_COMPOSED)),
         **bags.STEPS,
         **fourier.STEPS,
+        **interpolating.STEPS,
         _aten._cdist_forward.default: _distances,
         _aten._safe_softmax.default: _safe_softmax,
         _aten.addbmm.default: _sum_of_products,

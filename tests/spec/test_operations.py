@@ -55,6 +55,24 @@ def _windows(x: Tensor) -> Tensor:
     return x.view(n, c, h // 2, 2, w // 2, 2)
 
 
+def _doubled(x: Tensor, dim: int) -> Tensor:
+    """Twice as long: three quarters of each element, and a quarter of a neighbour."""
+    n = x.shape[dim]
+    places = torch.arange(n)
+    before, after = x.index_select(dim, (places - 1).clamp(min=0)), x.index_select(dim, (places + 1).clamp(max=n - 1))
+    return torch.stack((0.25 * before + 0.75 * x, 0.75 * x + 0.25 * after), dim + 1).flatten(dim, dim + 1)
+
+
+def _twice_as_large(x: Tensor) -> Tensor:
+    return _doubled(_doubled(x, 3), 2)
+
+
+def _hat(n: int, count: int) -> Tensor:
+    """Weights of n elements in each of `count` results from the first element to the last one."""
+    at = torch.arange(count) * ((n - 1) / (count - 1))
+    return (1 - (at - torch.arange(n)[:, None]).abs()).clamp(min=0.0)
+
+
 def _shuffled(x: Tensor) -> Tensor:
     n, c, h, w = x.shape
     return x.view(n, c // 4, 2, 2, h, w).permute(0, 1, 4, 2, 5, 3).reshape(n, c // 4, 2 * h, 2 * w)
@@ -170,6 +188,19 @@ PAIRS = (
         lambda x: F.interpolate(x, scale_factor=2),
         lambda x: x.repeat_interleave(2, 2).repeat_interleave(2, 3),
         (_IMAGE,),
+    ),
+    Pair("upsample_bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), _twice_as_large, (_IMAGE,)),
+    Pair(
+        "upsample_linear",
+        lambda x: F.interpolate(x, size=7, mode="linear", align_corners=True),
+        lambda x: x @ _hat(5, 7),
+        ((2, 3, 5),),
+    ),
+    Pair(
+        "upsample_trilinear",
+        lambda x: F.interpolate(x, scale_factor=(1, 2, 1), mode="trilinear"),
+        lambda x: _doubled(x, 3),
+        ((2, 1, 3, 4, 2),),
     ),
     Pair("pixel_shuffle", lambda x: F.pixel_shuffle(x, 2), _shuffled, ((2, 8, 3, 4),)),
     Pair("group_norm", lambda x, w, b: F.group_norm(x, 2, w, b), _of_groups, ((3, 4, 5), (4,), (4,))),
