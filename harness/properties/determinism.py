@@ -31,9 +31,11 @@ from spec.contract import Draw, Operator, TensorArg
 #: all three sizes with probability 2^-9.
 REPEATS = 4
 
-#: Calls of a small size with many rows. A race that shows in one call of ten is missed with probability 0.9^40.
-OFTEN = 40
-ROWS_OFTEN = 4099
+#: Calls of a small size with many rows, and how many rows. A race that shows in one call of ten is missed with
+#: probability 0.9^40.
+OFTEN, ROWS_OFTEN = 40, 4099
+#: The same of an operator without a batch: tokens or features, and fewer calls, since attention takes their square.
+OTHERS_OFTEN, MANY_OTHERS = 20, 1031
 
 #: Rows of the batch that change places: a prime, so that it is no multiple of any vector or tile.
 ROWS = 13
@@ -56,14 +58,17 @@ def check(subject: Subject) -> dict[str, Any]:
         scenarios.append(Scenario.of(many_rows))
     for scenario in scenarios:
         _repeats(subject, scenario, REPEATS)
+    often = OFTEN if "batch" in operator.symbols() else OTHERS_OFTEN
     if subject.device not in SIMULATED:
-        _repeats(subject, _beyond_a_block(operator), OFTEN)
-    return {"scenarios": len(scenarios), "repeats": REPEATS, "often": OFTEN, "place of a row": _places(subject)}
+        _repeats(subject, _beyond_a_block(operator), often)
+    return {"scenarios": len(scenarios), "repeats": REPEATS, "often": often, "place of a row": _places(subject)}
 
 
 def _beyond_a_block(operator: Operator) -> Scenario:
     """A small call with more rows than a block, and no multiple of one."""
-    sizes = {**representative(operator).sizes, **({"batch": ROWS_OFTEN} if "batch" in operator.symbols() else {})}
+    symbols = operator.symbols()
+    symbol, size = ("batch", ROWS_OFTEN) if "batch" in symbols else (symbols[0], MANY_OTHERS)
+    sizes = {**representative(operator).sizes, symbol: size}
     return Scenario(tuple(sizes.items()), name="often")
 
 
