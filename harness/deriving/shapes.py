@@ -163,14 +163,12 @@ def _together(
     lengths cannot change together.
     """
 
+    def changed_by(some: list[list[Axis]], times: Sequence[int]) -> dict[Axis, int]:
+        return {axis: probe.length(axis) * times[place] for place, group in enumerate(some) for axis in group}
+
     def fit(some: list[list[Axis]]) -> bool:
-        # Multiples of the example's lengths, all different: what has to be even stays so. Or what is a power of 2.
-        return any(
-            probe.accepts(
-                {axis: probe.length(axis) * times[place] for place, group in enumerate(some) for axis in group}
-            )
-            for times in (range(2, 2 + len(some)), [2 ** (1 + place) for place in range(len(some))])
-        )
+        # Multiples of the example's lengths, all different: what has to be even stays so.
+        return probe.accepts(changed_by(some, range(2, 2 + len(some))))
 
     if fit(groups):
         return groups, {}
@@ -195,6 +193,9 @@ def _together(
         changed = {axis: uncut.length(axis) * (2 + place) for place, group in enumerate(left) for axis in group}
         if uncut.accepts(changed | dict.fromkeys(other, factor * changed[one[0]])):
             return left, dict.fromkeys(other, (factor, one[0]))
+    # What takes powers of 2 alone is refused later, as such.
+    if probe.accepts(changed_by(others, [2 ** (1 + place) for place in range(len(others))])):
+        return others, {}
     for one, other in combinations(others, 2):
         if not fit([one, other]):
             raise UsageError(

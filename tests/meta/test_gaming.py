@@ -180,7 +180,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _in(copy: Path) -> dict[str, str]:
     home = copy.parent / "home"
     home.mkdir(exist_ok=True)
+    # Python itself writes what it compiles, which is no change by an attack.
     places = {"HOME": str(home), "PYTHONPATH": str(copy), "PYTHONUSERBASE": str(home / "base")}
+    places["PYTHONDONTWRITEBYTECODE"] = "1"
     return {**environment(), **places, "LLTM_CONFORMANCE_CACHE": str(copy.parent / "cache")}
 
 

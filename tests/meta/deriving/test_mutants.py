@@ -17,6 +17,7 @@ EQUIVALENT = {
     "shifted = logits - logits.logsumexp(1, keepdim=True)": LAST,
     "return -shifted.gather(1, labels[:, None])[:, 0]": LAST,
     "return -shifted.gather(-1, labels[:, None])[:, -1]": "there is one column",
+    "return powers": "they add up to 1 already, and what infinity makes of them is left open",
     "centred = x - x.mean(1, keepdim=True)": LAST,
     "deviation = torch.sqrt((centred * centred).mean(1, keepdim=True) + 1e-5)": LAST,
     "return x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-6) * weight": LAST,
