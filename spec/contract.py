@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import operator as python_operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cache, partial
 from math import prod
@@ -540,6 +540,15 @@ class Operator:
             return Family(f"{kind} of {arg.name}", f"{arg.name} alone has unusual values: {kind}", make)
 
         return tuple(family(arg, kind) for arg in self.inputs for kind in arg.commonly())
+
+    def moved(self, inputs: Sequence[Tensor], step: float, draw: Draw) -> tuple[Tensor, ...]:
+        """The inputs, each real number by another part of `step`, relative to itself and to `step`; not whole ones."""
+        return tuple(
+            x + step * draw.uniform(tuple(x.shape), 0.5, 1.5) * (x.abs() + abs(step))
+            if arg.is_floating and not arg.whole
+            else x
+            for arg, x in zip(self.inputs, inputs, strict=True)
+        )
 
     def ordinary(self, sizes: Sizes, draw: Draw) -> dict[str, Tensor]:
         """Gaussian inputs, each with the scale of its `TensorArg`; integers and truth values (int64) in its range."""

@@ -28,6 +28,7 @@ from spec import backward
 from spec.by_steps import Products
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
+from spec.odd_rows import Rows
 from spec.rounding import any_order
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
@@ -130,20 +131,13 @@ class Reference:
         Whether NaN times 0 is NaN there, or a mask makes it 0, no reference says for its implementations. And of two
         equal elements, either may have the gradient of their maximum.
         """
-        marked: list[Tensor] = []
-        rows = torch.zeros((), dtype=torch.bool)
-        for arg, tensor in zip(args, inputs, strict=True):
-            if tensor.is_floating_point() and arg.row_dim is not None:
-                bad = ~tensor.movedim(arg.row_dim, 0).isfinite()
-                rows = rows | bad.reshape(len(bad), math.prod(bad.shape[1:])).any(1)
-        for arg, tensor in zip(args, inputs, strict=True):
-            found = torch.zeros(tensor.shape, dtype=torch.float64)
-            if arg.row_dim is not None and rows.dim():
-                shape = [-1 if dim == arg.row_dim else 1 for dim in range(tensor.dim())]
-                found.masked_fill_(rows.reshape(shape), math.nan)
-            elif bool(rows.any()):
-                found.fill_(math.nan)
-            marked.append(found)
+        pairs = list(zip(args, inputs, strict=True))
+        own = [(arg, tensor) for arg, tensor in pairs if arg.row_dim is not None]
+        rows = Rows([arg for arg, _ in own], [tensor for _, tensor in own], lambda tensor: ~tensor.isfinite())
+        marked = [
+            torch.zeros(tensor.shape, dtype=torch.float64).masked_fill_(rows.of(arg, tensor), math.nan)
+            for arg, tensor in pairs
+        ]
         free = [x.is_floating_point() and not arg.whole for arg, x in zip(args, inputs, strict=True)]
         for mark, jumps in zip(marked, self._jumps(free, inputs, cotangents), strict=True):
             if jumps is not None:

@@ -63,7 +63,7 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
     """
     if all(arg.is_floating for arg in operator.outputs):
         return list(found)
-    odd = Rows(operator, inputs, lambda tensor: ~tensor.isfinite())
+    odd = Rows(operator.inputs, inputs, lambda tensor: ~tensor.isfinite())
     if not odd:
         return list(found)
     narrowed = []

@@ -16,9 +16,9 @@ from spec.envelope import Envelope
 class Rows:
     """The rows in which some input has an element that `is_odd`; all rows if a tensor that they share has one."""
 
-    def __init__(self, operator: Operator, inputs: Sequence[Tensor], is_odd: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, args: Sequence[TensorArg], inputs: Sequence[Tensor], is_odd: Callable[[Tensor], Tensor]) -> None:
         self.found, self.everything = torch.zeros((), dtype=torch.bool), False
-        for arg, tensor in zip(operator.inputs, inputs, strict=True):
+        for arg, tensor in zip(args, inputs, strict=True):
             if not tensor.is_floating_point():
                 continue
             odd = is_odd(tensor)
@@ -44,8 +44,10 @@ def of_infinite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequen
 
     max(x, 0) - x y of binary cross-entropy is infinity less infinity where another formula is 0. NaN of NaN stays.
     """
-    infinite, nan = Rows(operator, inputs, torch.isinf), Rows(operator, inputs, torch.isnan)
-    if not (operator.by_reference and infinite):
+    if not operator.by_reference:
+        return list(found)
+    infinite, nan = (Rows(operator.inputs, inputs, is_odd) for is_odd in (torch.isinf, torch.isnan))
+    if not infinite:
         return list(found)
     left = []
     for arg, envelope in zip(operator.outputs, found, strict=True):

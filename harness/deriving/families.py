@@ -76,12 +76,7 @@ def _why_not(operator: Operator, inputs: tuple[Tensor, ...], usual: tuple[float,
     draw = Draw(2)
     for step in (_STEP, -_STEP):
         # Each element by another step, so that equal ones differ: a maximum of them has its kink there.
-        moved = tuple(
-            x + step * draw.uniform(tuple(x.shape), 0.5, 1.5) * (x.abs() + _STEP)
-            if arg.is_floating and not arg.whole
-            else x
-            for arg, x in zip(operator.inputs, inputs, strict=True)
-        )
+        moved = operator.moved(inputs, step, draw)
         for place, (one, other) in enumerate(zip(results, _results(operator, moved), strict=True)):
             if not one.numel():
                 continue

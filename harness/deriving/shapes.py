@@ -163,12 +163,12 @@ def _together(
     lengths cannot change together.
     """
 
-    def changed_by(some: list[list[Axis]], times: Sequence[int]) -> dict[Axis, int]:
-        return {axis: probe.length(axis) * times[place] for place, group in enumerate(some) for axis in group}
+    def changed_by(which: _Probe, some: list[list[Axis]], times: Sequence[int]) -> dict[Axis, int]:
+        return {axis: which.length(axis) * times[place] for place, group in enumerate(some) for axis in group}
 
     def fit(some: list[list[Axis]]) -> bool:
         # Multiples of the example's lengths, all different: what has to be even stays so.
-        return probe.accepts(changed_by(some, range(2, 2 + len(some))))
+        return probe.accepts(changed_by(probe, some, range(2, 2 + len(some))))
 
     if fit(groups):
         return groups, {}
@@ -190,11 +190,11 @@ def _together(
         ):
             continue
         left = [group for group in others if group != other]
-        changed = {axis: uncut.length(axis) * (2 + place) for place, group in enumerate(left) for axis in group}
+        changed = changed_by(uncut, left, range(2, 2 + len(left)))
         if uncut.accepts(changed | dict.fromkeys(other, factor * changed[one[0]])):
             return left, dict.fromkeys(other, (factor, one[0]))
     # What takes powers of 2 alone is refused later, as such.
-    if probe.accepts(changed_by(others, [2 ** (1 + place) for place in range(len(others))])):
+    if probe.accepts(changed_by(probe, others, [2 ** (1 + place) for place in range(len(others))])):
         return others, {}
     for one, other in combinations(others, 2):
         if not fit([one, other]):

@@ -67,11 +67,7 @@ def _jump(operator: Operator, scenario: Scenario, dtype: torch.dtype, sizes: Map
     exact = _evaluated(operator, call)
     smooth = {name for name in sizes if bool(exact[name].isfinite().all())}
     for step in (_STEP, -_STEP):
-        inputs = tuple(
-            x + step * draw.uniform(tuple(x.shape), 0.5, 1.5) * (x.abs() + _STEP) if x.is_floating_point() else x
-            for x in call.inputs
-        )
-        moved = _evaluated(operator, Call(inputs, call.cotangents))
+        moved = _evaluated(operator, Call(operator.moved(call.inputs, step, draw), call.cotangents))
         smooth = {name for name in smooth if _agree(moved[name], exact[name], _JUMP, sizes[name])}
     return not smooth
 
