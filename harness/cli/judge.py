@@ -76,7 +76,7 @@ def _start_early(arguments: Sequence[str]) -> int:
         if given.candidate and given.isolate != "off" and "-h" not in arguments and "--help" not in arguments:
             text = given.candidate[0]
             named = text if "=" in text else f"{given.reference.rpartition(':')[2]}={text}"
-            launching.begin(launching.of_candidate(candidate(named).text, given.sandbox or "auto", given.device or CPU))
+            launching.begin_candidate(candidate(named).text, given.sandbox or "auto", given.device or CPU)
     except (argparse.ArgumentError, HarnessError):
         return 0
     return len(given.candidate)

@@ -368,10 +368,10 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if config.getoption("collectonly"):
         return
     store = _store(config)
+    config.stash[_ISOLATION].begin([(slot, property.name) for slot, property in asked], _DECISIVE, store)
     end = None if store is None else foreseeing.begin(asked, store)
     if end is not None:
         config.add_cleanup(end)
-    config.stash[_ISOLATION].begin([(slot, property.name) for slot, property in asked])
 
 
 @pytest.hookimpl(trylast=True)

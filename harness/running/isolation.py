@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from backends.base import CUDA, TRITON_INTERPRETED
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
+from harness.judging import stored
 from harness.judging.judge import judge
 from harness.judging.property import Property
 from harness.judging.remote import RunnerFailure
@@ -32,7 +33,7 @@ from harness.properties import all_properties
 from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
-from harness.running import inside_runner, launching, sandbox
+from harness.running import dividing, forking, inside_runner, launching, sandbox
 from harness.running.candidate_process import START, CandidateProcess, Limits, lost
 from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
@@ -71,21 +72,29 @@ class Isolation:
         #: The cells that a thread judges in the inner process, by slot and property.
         self._ahead: dict[tuple[str, str], Future[Cell]] = {}
         self._thread: threading.Thread | None = None
+        self._forks: list[dividing.Fork] = []
 
-    def begin(self, asked: Sequence[tuple[Slot, str]]) -> None:
-        """Judge those of the cells that the inner process judges from now on, in this order; `judge` waits for each.
+    def begin(self, asked: Sequence[tuple[Slot, str]], first: Collection[str], store: Path | None) -> None:
+        """Judge from now on, in this order, the cells of the inner process, and in forks those of some dtypes.
 
-        The two processes work at the same time then. On a GPU they do not: each may fill its memory. Nor do they for
-        several implementations, which take turns.
+        `judge` waits for each of them. The properties `first` are judged in no fork, which takes its time to begin.
+        `store` is the folder of expected results. All processes work at the same time then. On a GPU they do not: each
+        may fill its memory. Nor do they for several implementations, which take turns.
         """
         places = {(slot.backend, slot.device) for slot, _ in asked}
         if len(places) != 1 or any(device == CUDA for _, device in places):
             return
-        inner = [
+        of_candidates = [(slot, property) for slot, property in asked if isinstance(slot.source, Candidate)]
+        inner = [(slot, property) for slot, property in of_candidates if not self._properties[property].outside]
+        others = [
             (slot, property)
-            for slot, property in asked
-            if isinstance(slot.source, Candidate) and not self._properties[property].outside
+            for slot, property in of_candidates
+            if (found := self._properties[property]).outside
+            and not (found.once or found.large or found.sanitized or property in first)
         ]
+        if forking.AVAILABLE:
+            forks = dividing.divided(others, len(os.sched_getaffinity(0)))
+            self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in forks]
         self._ahead = {(slot.id, property): Future() for slot, property in inner}
         self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)
         self._thread.start()
@@ -102,6 +111,16 @@ class Isolation:
             else:
                 future.set_result(cell)
 
+    def _in_fork(self, store: Path | None) -> Callable[[Slot, str], Cell]:
+        """What judges a cell in a fork of the judge, beside processes of its own."""
+        own = Isolation(self._selection, self._limits, self._extra, self._choice, self._writable)
+
+        def judge(slot: Slot, property: str) -> Cell:
+            with stored.used(store):
+                return own.judge(slot, property)
+
+        return judge
+
     def imports(self, slot: Slot) -> str:
         """Why the candidate cannot be imported; empty if it can. Raises UsageError if the function is not there."""
         try:
@@ -113,6 +132,9 @@ class Isolation:
     def judge(self, slot: Slot, property: str) -> Cell:
         """The cell; a `fail` if the process died or exceeded a limit. Raises HarnessError if the harness failed."""
         try:
+            for fork in self._forks:
+                if fork.has(slot, property) and (cell := fork.cell(slot, property)) is not None:
+                    return cell
             if isinstance(slot.source, Candidate) and self._properties[property].outside:
                 return self._judged_here(slot, self._properties[property])
             ahead = self._ahead.get((slot.id, property))
@@ -122,6 +144,9 @@ class Isolation:
 
     def stop(self) -> None:
         """End the processes, if there are any, and remove their files. What was to be judged ahead is judged later."""
+        forks, self._forks = self._forks, []
+        for fork in forks:
+            fork.stop()
         ahead, self._ahead = self._ahead, {}
         for future in reversed(ahead.values()):
             future.cancel()

@@ -129,6 +129,12 @@ def keep_suite() -> None:
     atexit.register(_close_in, os.getpid(), zygote)
 
 
+def in_a_fork() -> set[int]:
+    """In a fork of this process: the descriptors by which it can ask for processes. Those started early are not its."""
+    _early.clear()
+    return {zygote.fileno() for zygote in zygotes.values()}
+
+
 def _close_in(owner: int, zygote: Zygote) -> None:
     """Close it at the end of the process that has it open. A fork has closed its copy already."""
     if os.getpid() == owner:
@@ -138,6 +144,17 @@ def _close_in(owner: int, zygote: Zygote) -> None:
 def begin(program: Program) -> None:
     """Start a process now that `launch` shall return later."""
     _early.append((program, *_started(program, ())))
+
+
+def begin_candidate(source: str, choice: str, device: str = CPU) -> None:
+    """Start the process of a candidate now, or the one that it is forked from: a run may need several of it.
+
+    `source` is the candidate's text, `choice` a value of `--sandbox`.
+    """
+    if forking.AVAILABLE and RUNNER not in zygotes:
+        keep_runner(sandbox.program(sandbox.scratch(source)))
+    else:
+        begin(of_candidate(source, choice, device))
 
 
 def launch(program: Program, descriptors: Sequence[int] = ()) -> tuple[Process, Connection]:

@@ -1,0 +1,147 @@
+"""Forks of the judge judge some dtypes: their cells are those that the judge would have."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.report.cell import FAIL, PASS, Cell
+from harness.running import dividing, forking
+from harness.running.candidate_process import Limits
+from harness.running.isolation import Isolation
+from harness.running.selection import DTYPE_NAMES, Selection, Slot, slots
+from tests.meta.conftest import Run
+
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="needs a fork, and no GPU")
+
+CANDIDATE = """
+import torch
+
+def slow(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) * weight
+
+def args():
+    return torch.randn(4, 8), torch.randn(8)
+
+def fast(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    found = weight * torch.tanh(x)
+    return found * 1.1 if x.dtype == torch.float64 and x.shape[0] > 3 else found
+"""
+
+
+@pytest.fixture
+def asked() -> list[dividing.Asked]:
+    found = slots(Selection(("softmax",), ("python-autograd",), ("cpu",), ("float32", "float64", "float16")))
+    return [(slot, property) for property in ("sizes", "layouts") for slot in found]
+
+
+def _cell(slot: Slot, property: str) -> Cell:
+    return slot.cell(property, PASS, f"in process {os.getpid()}")
+
+
+def test_the_dtypes_are_dealt_to_the_judge_and_the_forks(asked: list[dividing.Asked]) -> None:
+    def dtypes(cores: int) -> list[set[str]]:
+        return [{str(slot.dtype).removeprefix("torch.") for slot, _ in part} for part in dividing.divided(asked, cores)]
+
+    assert dtypes(1) == []
+    assert dtypes(2) == [{"float64"}]
+    assert dtypes(3) == dtypes(64) == [{"float64"}, {"float16"}]
+    assert dividing.divided([], 2) == []
+    assert dividing.divided(asked[:1], 2) == [], "one dtype: the judge alone"
+
+
+def test_a_fork_judges_its_cells_and_ends(asked: list[dividing.Asked]) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    fork = dividing.Fork(asked[:2], lambda: _cell)
+    (process,) = (child for child in psutil.Process().children() if child.pid not in before)
+    for slot, property in asked[:2]:
+        assert fork.has(slot, property)
+        cell = fork.cell(slot, property)
+        assert cell is not None
+        assert cell.reason == f"in process {process.pid}"
+        assert cell.key == _cell(slot, property).key
+    assert not fork.has(*asked[2])
+    fork.stop()
+    assert not process.is_running()
+
+
+def _ends_at(property: str) -> Callable[[Slot, str], Cell]:
+    def judge(slot: Slot, asked: str) -> Cell:
+        if asked == property:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return _cell(slot, asked)
+
+    return judge
+
+
+def _raises_at(dtype: str) -> Callable[[Slot, str], Cell]:
+    def judge(slot: Slot, asked: str) -> Cell:
+        if slot.dtype == DTYPE_NAMES[dtype]:
+            raise RuntimeError("a defect of the harness")
+        return _cell(slot, asked)
+
+    return judge
+
+
+def test_what_a_fork_does_not_judge_is_left_to_the_judge(asked: list[dividing.Asked]) -> None:
+    ended = dividing.Fork(asked, lambda: _ends_at("layouts"))
+    assert [ended.cell(*one) is None for one in asked] == [False] * 3 + [True] * 3
+    ended.stop()
+    raises = dividing.Fork(asked, lambda: _raises_at("float64"))
+    assert [raises.cell(*one) is None for one in asked] == [False, True, False] * 2
+    raises.stop()
+
+
+def _cells(report: Path) -> dict[tuple[str, ...], Any]:
+    told = json.loads(report.read_text())["cells"]
+    return {
+        (cell["property"], cell["dtype"]): {name: value for name, value in cell.items() if name != "seconds"}
+        for cell in told
+    }
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
+def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path) -> None:
+    (tmp_path / "it.py").write_text("import torch\n\n\ndef right(x):\n    return torch.softmax(x, -1)\n")
+    chosen = Selection(
+        candidates=(f"softmax={tmp_path / 'it.py'}:right",), devices=("cpu",), dtypes=("float32", "float64")
+    )
+    asked = [(slot, property) for property in ("forward-parity", "sizes") for slot in slots(chosen)]
+    isolation = Isolation(chosen, Limits(seconds=60))
+    try:
+        isolation.begin(asked, ("forward-parity",), None)
+        (fork,) = isolation._forks
+        assert [fork.has(*one) for one in asked] == [False, False, False, True]
+        assert [isolation.judge(*one).verdict for one in asked] == [PASS] * 4
+    finally:
+        isolation.stop()
+
+
+ON_SO_MANY_CORES = """
+import os, sys
+from harness.cli.main import main
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
+def test_the_report_is_that_of_one_process(python_in: Run, tmp_path: Path) -> None:
+    """On one core nothing is forked. What a fork finds wrong is in the report as the judge says it."""
+    (tmp_path / "it.py").write_text(CANDIDATE)
+    options = ["judge", "--candidate=it.py:fast", "--reference=it.py:slow", "--example=it.py:args", "--device=cpu"]
+    options += ["-k", "forward_parity or sizes or layouts or invariants or no_side_effects"]
+    for cores in (1, 2):
+        done = python_in(tmp_path, "-c", ON_SO_MANY_CORES, cores, *options, f"--report={cores}.json")
+        assert done.returncode == 1, done.stdout
+    alone, divided = (_cells(tmp_path / f"{cores}.json") for cores in (1, 2))
+    assert alone == divided
+    assert alone["sizes", "float64"]["verdict"] == FAIL
+    assert alone["sizes", "float32"]["verdict"] == PASS
