@@ -3,7 +3,8 @@
 A candidate runs in two processes of its own. One has imported nothing of this project; it returns tensors, and
 properties that need only those are judged here, in a process that never imports the candidate. The other runs the
 properties that look at the inside of PyTorch, and answers with their cells. Neither sends anything that could carry
-code. A process that ended is started again for the next cell.
+code. A process that ended is started again for the next cell. Where several dtypes are asked, forks of the judge share
+the first kind of properties (`harness.running.dividing`), each beside a process of the candidate.
 """
 
 from __future__ import annotations
