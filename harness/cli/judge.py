@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
 def judge(arguments: Sequence[str]) -> int:
     """pytest on the suite's tests, with pytest's own exit code. `arguments` are options of pytest and of the plugin.
 
-    A whole run is spread over the cores by pytest-xdist; `-n 0`, or an option that narrows the selection, prevents it. So
-    does a single candidate on few cores: a fork of the judge for each of them (`harness.running.dividing`) imports
+    A whole run is spread over the cores by pytest-xdist; `-n 0`, or an option that narrows the selection, prevents it.
+    So does a single candidate on few cores: a fork of the judge for each of them (`harness.running.dividing`) imports
     nothing, and each worker costs the seconds in which three processes more import torch.
     """
     candidates = _start_early(arguments)
