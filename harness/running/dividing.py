@@ -18,6 +18,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import asdict
 
+import torch
+
 from harness.executing.lifeline import end_with_parent
 from harness.judging.one_thread import one_thread
 from harness.report.cell import Cell
@@ -75,6 +77,11 @@ class Fork:
                     future.set_result(Cell(**found))
         for future in self._cells.values():
             future.cancel()
+
+
+def cores() -> int:
+    """The cores for this judge: those that it may use, but no more than OMP_NUM_THREADS says, as a fleet sets it."""
+    return min(len(os.sched_getaffinity(0)), torch.get_num_threads())
 
 
 def divided(asked: Sequence[Asked], cores: int) -> list[list[Asked]]:

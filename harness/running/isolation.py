@@ -94,7 +94,7 @@ class Isolation:
             and not (found.once or found.large or found.sanitized or property in first)
         ]
         if forking.AVAILABLE:
-            forks = dividing.divided(others, len(os.sched_getaffinity(0)))
+            forks = dividing.divided(others, dividing.cores())
             self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in forks]
         self._ahead = {(slot.id, property): Future() for slot, property in inner}
         self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)

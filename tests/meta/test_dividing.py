@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from harness.report.cell import FAIL, PASS, Cell
 from harness.running import dividing, forking
@@ -108,12 +109,13 @@ def _cells(report: Path) -> dict[tuple[str, ...], Any]:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
-def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path) -> None:
+def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "it.py").write_text("import torch\n\n\ndef right(x):\n    return torch.softmax(x, -1)\n")
     chosen = Selection(
         candidates=(f"softmax={tmp_path / 'it.py'}:right",), devices=("cpu",), dtypes=("float32", "float64")
     )
     asked = [(slot, property) for property in ("forward-parity", "sizes") for slot in slots(chosen)]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     isolation = Isolation(chosen, Limits(seconds=60))
     try:
         isolation.begin(asked, ("forward-parity",), None)
@@ -124,22 +126,14 @@ def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path) ->
         isolation.stop()
 
 
-ON_SO_MANY_CORES = """
-import os, sys
-from harness.cli.main import main
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
-sys.exit(main(sys.argv[2:]))
-"""
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
 def test_the_report_is_that_of_one_process(python_in: Run, tmp_path: Path) -> None:
-    """On one core nothing is forked. What a fork finds wrong is in the report as the judge says it."""
+    """With one thread nothing is forked. What a fork finds wrong is in the report as the judge says it."""
     (tmp_path / "it.py").write_text(CANDIDATE)
     options = ["judge", "--candidate=it.py:fast", "--reference=it.py:slow", "--example=it.py:args", "--device=cpu"]
     options += ["-k", "forward_parity or sizes or layouts or invariants or no_side_effects"]
     for cores in (1, 2):
-        done = python_in(tmp_path, "-c", ON_SO_MANY_CORES, cores, *options, f"--report={cores}.json")
+        done = python_in(tmp_path, "-m", "harness", *options, f"--report={cores}.json", OMP_NUM_THREADS=str(cores))
         assert done.returncode == 1, done.stdout
     alone, divided = (_cells(tmp_path / f"{cores}.json") for cores in (1, 2))
     assert alone == divided
