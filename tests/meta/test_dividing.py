@@ -11,7 +11,6 @@ from typing import Any
 
 import psutil
 import pytest
-import torch
 
 from harness.report.cell import FAIL, PASS, Cell
 from harness.running import dividing, forking
@@ -23,7 +22,6 @@ from tests.meta.conftest import Run
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="needs a fork, and no GPU")
 
 CANDIDATE = """
-import torch
 
 def slow(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return torch.tanh(x) * weight
@@ -115,7 +113,7 @@ def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, mo
         candidates=(f"softmax={tmp_path / 'it.py'}:right",), devices=("cpu",), dtypes=("float32", "float64")
     )
     asked = [(slot, property) for property in ("forward-parity", "sizes") for slot in slots(chosen)]
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(dividing, "cores", lambda: 2)
     isolation = Isolation(chosen, Limits(seconds=60))
     try:
         isolation.begin(asked, ("forward-parity",), None)
