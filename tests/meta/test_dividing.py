@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from harness.report.cell import FAIL, PASS, Cell
 from harness.running import dividing, forking
@@ -106,20 +107,29 @@ def _cells(report: Path) -> dict[tuple[str, ...], Any]:
     }
 
 
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """A judge with one thread forks none."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
-def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, two_threads: None) -> None:
     (tmp_path / "it.py").write_text("import torch\n\n\ndef right(x):\n    return torch.softmax(x, -1)\n")
     chosen = Selection(
         candidates=(f"softmax={tmp_path / 'it.py'}:right",), devices=("cpu",), dtypes=("float32", "float64")
     )
     asked = [(slot, property) for property in ("forward-parity", "sizes") for slot in slots(chosen)]
-    monkeypatch.setattr(dividing, "cores", lambda: 2)
     isolation = Isolation(chosen, Limits(seconds=60))
     try:
         isolation.begin(asked, ("forward-parity",), None)
         (fork,) = isolation._forks
         assert [fork.has(*one) for one in asked] == [False, False, False, True]
-        assert [isolation.judge(*one).verdict for one in asked] == [PASS] * 4
+        cells = [isolation.judge(*one) for one in asked]
+        assert [(cell.verdict, cell.reason) for cell in cells] == [(PASS, "")] * 4
     finally:
         isolation.stop()
 
