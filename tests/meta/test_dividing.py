@@ -23,6 +23,7 @@ from tests.meta.conftest import Run
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="needs a fork, and no GPU")
 
 CANDIDATE = """
+import torch
 
 def slow(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return torch.tanh(x) * weight
