@@ -93,7 +93,7 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
                         hold_gradient(form)
                     found[form.title] = property.check(now)
                 except (NoEvidence, NotApplicable) as why:
-                    if not _raised_here(why):  # a candidate knows these exceptions too
+                    if not _raised_here(why, property):  # a candidate knows these exceptions too
                         reason = f"{property.name}: the candidate raised {one_line(why)}, but should not raise"
                         return FAIL, reason, {}, ""
                     (lacks if isinstance(why, NoEvidence) else unasked)[form.title] = str(why)
@@ -147,10 +147,11 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
     return merged
 
 
-def _raised_here(error: BaseException) -> bool:
-    """Whether a file of the suite raised it, and not what it called."""
+def _raised_here(error: BaseException, property: Property) -> bool:
+    """Whether a file of the suite raised it, or that of the property, and not what they called."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return Path(frame.f_code.co_filename).is_relative_to(_ROOT)
+    file, own = frame.f_code.co_filename, getattr(property.check, "__code__", None)
+    return Path(file).is_relative_to(_ROOT) or (own is not None and own.co_filename == file)
 
 
 def _raised_by_candidate(error: BaseException, subject: Subject) -> bool:

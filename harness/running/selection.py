@@ -97,10 +97,7 @@ class Slot:
         lacks: dict[str, str] = {}
         if isinstance(self.source, Candidate):
             discovery.require_device_of_caller(self.device)
-            try:
-                function, found = discovery.load_candidate(self.source)
-            except UsageError as error:  # the option was right: the file is not what it was at its first import
-                raise Broken(str(error)) from error
+            function, found = discovery.load_candidate(self.source)
             source, declared = self.source.text, declarations(found)
         else:
             why = self.source.backend.absent.get(self.operator.name)
