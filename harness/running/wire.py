@@ -100,7 +100,7 @@ class Wire:
             (length,) = _LONG.unpack_from(self._in, start)
             start += _LONG.size
         if not 0 <= length <= largest:
-            raise TooLarge(f"a message of {length:,} bytes")
+            raise TooLarge(f"a message of {length} bytes")
         if len(self._in) < start + length:
             return None
         message = bytes(memoryview(self._in)[start : start + length])
