@@ -25,6 +25,7 @@ from harness.building import build
 from harness.candidate import Candidate
 from harness.errors import Broken, Unavailable, UnknownName, UsageError
 from spec.contract import Operator
+from spec.python_files import import_named, import_source
 
 OPERATORS_GROUP = "lltm_conformance.operators"
 BACKENDS_GROUP = "lltm_conformance.backends"
@@ -108,9 +109,9 @@ def public_name(folder: str) -> str:
     return folder.replace("_", "-")
 
 
-def _imported(name: str) -> ModuleType:
+def _imported(name: str, importer: Callable[[str], ModuleType] = importlib.import_module) -> ModuleType:
     try:
-        return importlib.import_module(name)
+        return importer(name)
     # Whatever a module raises while it is imported is reported as that module's fault.
     except (Exception, SystemExit) as error:
         raise Broken(f"{name} does not import: {type(error).__name__}: {error}") from error
@@ -128,21 +129,14 @@ def import_file(path: Path, name: str) -> ModuleType:
     file = path / "__init__.py" if is_package else path
     if not file.exists():
         raise UsageError(f"{file} does not exist")
-    found = importlib.util.spec_from_file_location(
-        name, file, submodule_search_locations=[str(path)] if is_package else None
-    )
-    if found is None or found.loader is None:
+    if file.suffix != ".py":
         raise UsageError(f"{file} is not a Python file")
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
     try:
-        found.loader.exec_module(module)
-    except BaseException as error:  # a candidate may even exit() at import
-        del sys.modules[name]
-        if isinstance(error, KeyboardInterrupt):
-            raise
+        return import_source(file, name, path if is_package else None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise Broken(f"{file} does not import: {type(error).__name__}: {error}") from error
-    return module
 
 
 @cache
@@ -303,7 +297,8 @@ def load_candidate(found: Candidate) -> tuple[Callable[..., Any], dict[str, str]
     Raises UsageError, UnknownName, Broken.
     """
     path = Path(found.where)
-    module = import_file(path, f"candidate_{path.stem}") if found.where.endswith(".py") else _imported(found.where)
+    is_file = found.where.endswith(".py")
+    module = import_file(path, f"candidate_{path.stem}") if is_file else _imported(found.where, import_named)
     function, declared = getattr(module, found.attribute, None), getattr(module, "DECLARED", {})
     names = [name for name in vars(module) if not name.startswith("_")]
     checked = found.check(callable(function), type(function).__name__, names, declared, repr(declared))

@@ -34,6 +34,10 @@ _ALIASES = {
 }
 
 
+#: Names that a message lists.
+_SHOWN = 100
+
+
 class UnknownName(UsageError):
     """A name that is not known; the message suggests a similar one, or what others call so."""
 
@@ -43,7 +47,8 @@ class UnknownName(UsageError):
         if near[0] not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
+        more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+        super().__init__(f"unknown {kind} {name!r}{hint} Known: {', '.join(known[:_SHOWN]) or 'none'}{more}.")
 
 
 class Unavailable(HarnessError):

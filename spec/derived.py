@@ -8,8 +8,6 @@ reference itself is. What a reference computes in float32 for half types is eval
 from __future__ import annotations
 
 import hashlib
-import importlib
-import importlib.util
 import inspect
 import math
 import sys
@@ -29,6 +27,7 @@ from spec.by_steps import Products
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.odd_rows import Rows
+from spec.python_files import import_named, import_source
 from spec.rounding import any_order
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
@@ -44,20 +43,11 @@ def function_of(where: str, name: str) -> Callable[..., Any]:
     A file is imported once, under a name of its own.
     """
     if not where.endswith(".py"):
-        return getattr(importlib.import_module(where), name)  # type: ignore[no-any-return]
+        return getattr(import_named(where), name)  # type: ignore[no-any-return]
     path = Path(where).resolve()
     module_name = f"reference_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if module_name not in sys.modules:
-        found = importlib.util.spec_from_file_location(module_name, path)
-        if found is None or found.loader is None:
-            raise ImportError(f"{path} is not a Python file")
-        module = importlib.util.module_from_spec(found)
-        sys.modules[module_name] = module
-        try:
-            found.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[module_name]
-            raise
+        import_source(path, module_name)
     return getattr(sys.modules[module_name], name)  # type: ignore[no-any-return]
 
 

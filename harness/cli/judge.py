@@ -52,6 +52,7 @@ def judge(arguments: Sequence[str]) -> int:
     So does a single candidate on few cores: a fork of the judge for each of them (`harness.running.dividing`) imports
     nothing, and each worker costs the seconds in which three processes more import torch.
     """
+    os.environ["PYTHONSAFEPATH"] = "1"  # the workers' Python: a candidate's author may write to the working folder
     candidates = _start_early(arguments)
     alone = candidates == 1 and len(os.sched_getaffinity(0)) <= _FEW_CORES
     is_narrow = any(option.startswith(_ONE_PROCESS) for option in arguments)

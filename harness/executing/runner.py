@@ -13,13 +13,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import islice
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import torch
@@ -28,8 +31,8 @@ from torch import Tensor
 
 #: How many records are kept at most. The judge says which ones it no longer needs; a graph holds its saved tensors.
 KEPT = 256
-#: Characters of an error's message that are sent.
-TEXT = 20_000
+#: Characters of an error's message that are sent, of a name, and how many names of a module.
+TEXT, NAME, NAMES = 20_000, 200, 1_000
 
 #: How results are read and differentiated. A candidate that replaces one of these finds the first ones still in use.
 _STEPS = Tensor.detach, Tensor.cpu, Tensor.contiguous, Tensor.clone
@@ -110,8 +113,8 @@ class Runner:
         self.function = found if callable(found) else None
         return {
             "callable": callable(found),
-            "kind": type(found).__name__,
-            "names": [name for name in vars(module) if not name.startswith("_")],
+            "kind": type(found).__name__[:NAME],
+            "names": list(islice((name[:NAME] for name in vars(module) if not name.startswith("_")), NAMES)),
             "declared": declared if right else None,
             "shown": repr(declared)[:TEXT],
         }
@@ -123,7 +126,10 @@ class Runner:
         """
         assert self.function is not None
         function = self.function
-        arguments = [self._argument(number, about, tensors) for number, about in enumerate(asked["arguments"])]
+        arguments: list[Any] = []
+        for number, about in enumerate(asked["arguments"]):
+            same = None if about is None else about.get("same")
+            arguments.append(self._argument(number, about, tensors) if same is None else arguments[same])
         named = {name: self._argument(-1, about, tensors) for name, about in asked["named"].items()}
         leaves = [argument for argument in arguments if isinstance(argument, Tensor)]
         if asked["held"]:
@@ -131,7 +137,9 @@ class Runner:
             given = iter(leaves)
             arguments = [next(given) if isinstance(argument, Tensor) else argument for argument in arguments]
         single = False
-        before = [_read(leaf) for leaf in leaves]
+        before, states = [_read(leaf) for leaf in leaves], [state(leaf) for leaf in leaves]
+        if asked["threads"] is not None:
+            torch.set_num_threads(asked["threads"])
 
         def run() -> list[Any]:
             nonlocal single
@@ -143,11 +151,19 @@ class Runner:
             steps = StepRecorder({tuple(shape) for shape in asked["steps"]}) if asked["steps"] else None
             with steps or contextlib.nullcontext():
                 outputs = run()
+        if asked["threads"] is not None:
+            torch.set_num_threads(1)
         header, sent = self._described(outputs, Graph(leaves, outputs, run))
         if steps is not None:
             header["steps"] = [[seen.operation, seen.is_view] for seen in steps.seen]
             sent |= {f"step {number}": seen.value for number, seen in enumerate(steps.seen)}
         header["changed"] = [n for n, (leaf, was) in enumerate(zip(leaves, before, strict=True)) if _differ(leaf, was)]
+        header["turned"] = [
+            [n, what]
+            for n, (leaf, was) in enumerate(zip(leaves, states, strict=True))
+            for what, now in state(leaf).items()
+            if now != was[what]
+        ]
         header["shares"] = [[k, n] for k, y in enumerate(outputs) for n, x in enumerate(leaves) if _share(x, y)]
         header["overlaps"] = [k for k, y in enumerate(outputs) if _overlaps(y)]
         return {**header, "single": single}, sent
@@ -184,14 +200,16 @@ class Runner:
         # A copy is aligned as tensors usually are; a part of a message is not.
         storage = tensors[str(number)].to(self.device, copy=True)
         tensor = storage.as_strided(about["shape"], about["stride"], about["offset"])
-        return tensor.detach().requires_grad_(about["requires_grad"])
+        leaf = tensor.detach().requires_grad_(about["requires_grad"])
+        return torch.nn.Parameter(leaf, leaf.requires_grad) if about.get("parameter") else leaf
 
     def _held(self, leaves: list[Tensor]) -> list[Tensor]:
         """The tensors of the call before, with the new values in them, if they are alike; else the new tensors."""
 
         def likeness(tensors: list[Tensor]) -> list[Any]:
             places = [(t.storage_offset(), t.untyped_storage().nbytes()) for t in tensors]
-            return [(t.shape, t.stride(), t.dtype, t.requires_grad, at) for t, at in zip(tensors, places, strict=True)]
+            pairs = zip(tensors, places, strict=True)
+            return [(type(t), t.shape, t.stride(), t.dtype, t.requires_grad, at) for t, at in pairs]
 
         if likeness(self.held) == likeness(leaves):
             with torch.no_grad():
@@ -234,6 +252,15 @@ def _differ(tensor: Tensor, was: Tensor) -> bool:
     return not torch.equal(now, before)
 
 
+def state(tensor: Tensor) -> Header:
+    """What a tensor is beside its values; a call has no business to turn it into something else."""
+    return {
+        "requires_grad": tensor.requires_grad,
+        "memory": (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.stride(), tensor.shape),
+        "grad": tensor.grad is not None,
+    }
+
+
 def _share(argument: Tensor, result: Any) -> bool:
     if type(result) is not Tensor or result.layout != torch.strided or not result.numel():
         return False
@@ -256,7 +283,7 @@ def _about(result: Any) -> Header | None:
     if result is None:
         return None
     if type(result) is not Tensor:
-        return {"kind": type(result).__name__}
+        return {"kind": type(result).__name__[:NAME]}
     if result.layout != torch.strided:
         return {"kind": f"tensor of layout {str(result.layout).removeprefix('torch.')}"}
     return {"kind": "Tensor", "requires_grad": result.requires_grad, "device": str(result.device)}
@@ -272,13 +299,21 @@ def _module(where: str) -> Any:
     if not where.endswith(".py"):
         return importlib.import_module(where)
     name = f"candidate_{Path(where).stem}_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
-    found = importlib.util.spec_from_file_location(name, where)
-    if found is None or found.loader is None:
-        raise ImportError(f"{where} is not a Python file")
+    found = importlib.util.spec_from_file_location(name, where, loader=_FromSource(name, where))
+    assert found is not None
+    assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules[name] = module
     found.loader.exec_module(module)
     return module
+
+
+class _FromSource(importlib.machinery.SourceFileLoader):
+    """Compiles the file itself: what lies in `__pycache__` beside it may be another program."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 class Seen:
@@ -360,7 +395,10 @@ def main(descriptor: int) -> None:
         try:
             header, results = runner.answer(asked, tensors)
         except BaseException as error:
-            header, results = {"error": {"kind": type(error).__name__, "text": _text(error)}, "lost": lost_device()}, {}
+            header, results = (
+                {"error": {"kind": type(error).__name__[:NAME], "text": _text(error)}, "lost": lost_device()},
+                {},
+            )
         connection.send_bytes(json.dumps({**header, "id": asked["id"]}).encode())
         connection.send_bytes(save(results))
 

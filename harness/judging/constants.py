@@ -17,11 +17,16 @@ from pathlib import Path
 LEAST, MOST = 5, 100_000
 #: Files and bytes that are read at most.
 FILES, BYTES = 64, 2**20
+#: Operations within each other that are computed.
+_DEPTH = 30
+#: Digits of a number that may be a size.
+_DIGITS = 30
 #: Folders above that of a file where its includes are looked for.
 _ABOVE = 3
 
 _C_FAMILY = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".hip")
-_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: One that does not end goes on to the end of the file: to look for an end from each beginning takes hours.
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _C_INTEGER = re.compile(r"(?<![\w.'])(0[xX][0-9a-fA-F']+|\d[\d']*)(?:[uUlLzZ]*)(?![\w.])")
 _C_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d+)\b")
 _C_PRODUCT = re.compile(r"\b(\d+)\s*\*\s*(\d+)\b")
@@ -104,15 +109,17 @@ def _of_python(text: str) -> Iterator[int]:
                 yield abs(value)
 
 
-def _folded(node: ast.AST) -> int | None:
-    """The value of an integer expression of literals; None for anything else."""
+def _folded(node: ast.AST, depth: int = _DEPTH) -> int | None:
+    """The value of an integer expression of literals; None for anything else, and for a sum of very many terms."""
+    if depth == 0:
+        return None
     match node:
         case ast.Constant(value=bool()):
             return None
         case ast.Constant(value=int() as number):
             return number
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _FOLDED:
-            one, other = _folded(left), _folded(right)
+            one, other = _folded(left, depth - 1), _folded(right, depth - 1)
             if one is None or other is None or (other == 0 and isinstance(op, ast.FloorDiv)):
                 return None
             return _FOLDED[type(op)](one, other)
@@ -121,11 +128,15 @@ def _folded(node: ast.AST) -> int | None:
 
 def _of_c(text: str) -> Iterator[int]:
     text = _C_COMMENT.sub(" ", text)
-    yield from (int(digits.replace("'", ""), 0) for digits in _C_INTEGER.findall(text) if _is_number(digits))
+    plain = (digits.replace("'", "") for digits in _C_INTEGER.findall(text))
+    yield from (int(digits, 0) for digits in plain if _is_number(digits))
     yield from (1 << int(shift) for shift in _C_SHIFT.findall(text) if int(shift) < 64)
-    yield from (int(one) * int(other) for one, other in _C_PRODUCT.findall(text))
+    pairs = _C_PRODUCT.findall(text)
+    yield from (int(one) * int(other) for one, other in pairs if max(len(one), len(other)) <= _DIGITS)
 
 
 def _is_number(digits: str) -> bool:
-    """Whether Python reads it as C does: not an octal number."""
+    """Whether Python reads it as C does: not an octal number, and none of thousands of digits."""
+    if len(digits) > _DIGITS:
+        return False
     return digits[:2].lower() == "0x" or digits == "0" or not digits.startswith("0")

@@ -7,6 +7,7 @@ import importlib
 import time
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import GRADIENTS, VALUES
 
+#: The folder of the packages that judge.
+_ROOT = Path(__file__).parents[1]
 _trusted: dict[tuple[str, str], tuple[Any, Any]] = {}
 
 
@@ -89,10 +92,11 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
                     if property.level == GRADIENTS:
                         hold_gradient(form)
                     found[form.title] = property.check(now)
-                except NoEvidence as lack:
-                    lacks[form.title] = str(lack)
-                except NotApplicable as why:
-                    unasked[form.title] = str(why)
+                except (NoEvidence, NotApplicable) as why:
+                    if not _raised_here(why, property):  # a candidate knows these exceptions too
+                        reason = f"{property.name}: the candidate raised {one_line(why)}, but should not raise"
+                        return FAIL, reason, {}, ""
+                    (lacks if isinstance(why, NoEvidence) else unasked)[form.title] = str(why)
     except Failure as failure:
         if failure.level:
             return FAIL, str(failure), failure.figures, failure.level
@@ -141,6 +145,13 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
         if counts:
             merged[count] = sum(counts)
     return merged
+
+
+def _raised_here(error: BaseException, property: Property) -> bool:
+    """Whether a file of the suite raised it, or that of the property, and not what they called."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    file, own = frame.f_code.co_filename, getattr(property.check, "__code__", None)
+    return Path(file).is_relative_to(_ROOT) or (own is not None and own.co_filename == file)
 
 
 def _raised_by_candidate(error: BaseException, subject: Subject) -> bool:

@@ -25,8 +25,9 @@ class RunnerFailure(HarnessError):
     """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
 
 
-#: Pairs (output, argument) that share memory; arguments that changed; outputs with elements in one place of memory.
-Effects = tuple[list[tuple[int, int]], list[int], list[int]]
+#: Pairs (output, argument) that share memory; arguments that changed; outputs with elements in one place of memory;
+#: pairs of an argument and what was changed of it beside its values.
+Effects = tuple[list[tuple[int, int]], list[int], list[int], list[tuple[int, str]]]
 
 
 class BranchWatch(Protocol):
@@ -56,6 +57,9 @@ class Remote(Protocol):
 
     def same_addresses(self) -> AbstractContextManager[None]:
         """Within it, every call finds its arguments at the addresses of the call before."""
+
+    def threads(self, count: int) -> AbstractContextManager[None]:
+        """Within it, torch has so many threads there, where it has one otherwise."""
 
     def watch(self, files: Sequence[str]) -> BranchWatch:
         """The watch over these Python files in its process, whose word it is."""

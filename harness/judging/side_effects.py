@@ -27,7 +27,7 @@ def hold_no_effects(
     The process of a candidate reports on itself here.
     """
     if subject.remote is not None:
-        shares, changed, overlaps = subject.remote.effects()
+        shares, changed, overlaps, turned = subject.remote.effects()
     else:
         shares = [
             (k, n)
@@ -37,7 +37,7 @@ def hold_no_effects(
         ]
         pairs = zip(call.inputs, before, strict=True)
         changed = [n for n, (now, was) in enumerate(pairs) if bool((bits(now) != bits(was)).any())]
-        overlaps = [k for k, y in enumerate(outputs) if overlaps_itself(y)]
+        overlaps, turned = [k for k, y in enumerate(outputs) if overlaps_itself(y)], []
     where, (given, returned) = f"[{scenario.describe(subject.operator)}]", (subject.operator.inputs, outputs)
     for k, n in shares:
         if k < len(returned) and n < len(given):
@@ -57,6 +57,12 @@ def hold_no_effects(
     for n in changed:
         if n < len(given):
             raise Failure(f"forward{mode} changed {given[n].name}, but should leave it as it was {where}", level=SAFE)
+    for n, what in turned:
+        if n < len(given):
+            raise Failure(
+                f"forward{mode} changed the {what} of {given[n].name}, but should leave it as it was {where}",
+                level=SAFE,
+            )
 
 
 def overlaps_itself(tensor: Tensor) -> bool:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from backends.base import CUDA, Declaration
 from harness.errors import Ended, Failure
+from harness.judging import foreign_text
 from harness.judging.remote import Remote, RemoteError, RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
 from spec import backward
@@ -123,7 +124,8 @@ class Subject:
         sizes = dict(scenario.sizes)
         for arg, result in zip(self.operator.outputs, results, strict=True):
             if type(result) is not Tensor:
-                raise Failure(f"{arg.name} was a {type(result).__name__}, but should be a torch.Tensor {where}")
+                kind = foreign_text.name(type(result).__name__)
+                raise Failure(f"{arg.name} was a {kind}, but should be a torch.Tensor {where}")
             expected = (arg.shape_for(sizes), arg.dtype_in(self.dtype), call.inputs[0].device)
             got_facts = (tuple(result.shape), result.dtype, result.device)
             for what, was, should in zip(("shape", "dtype", "device"), got_facts, expected, strict=True):
@@ -232,6 +234,6 @@ def _returned(operator: Operator) -> str:
 
 def one_line(error: BaseException) -> str:
     """An exception in one line, as failures quote it."""
-    kind = error.kind if isinstance(error, RemoteError) else type(error).__name__
+    kind = error.kind if isinstance(error, RemoteError) else foreign_text.name(type(error).__name__)
     lines = str(error).strip().splitlines()
     return f"{kind}: {lines[0]}" if lines else kind

@@ -6,13 +6,16 @@ input itself; so it is called there too, at small sizes and beyond the integers 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from backends.base import SIMULATED
 from harness.errors import Failure
+from harness.executing.runner import state
 from harness.judging.bits import bits
 from harness.judging.constants import constants_of
 from harness.judging.identities import identities
@@ -25,6 +28,8 @@ from harness.report.levels import SAFE
 
 #: Calls with neutral values at most; a simulated GPU takes longer for each.
 NEUTRAL, NEUTRAL_SIMULATED = 600, 40
+#: Results of one call after the other that are kept: a function may take turns among some buffers.
+KEPT = 40
 
 
 def check(subject: Subject) -> dict[str, Any]:
@@ -67,8 +72,13 @@ def _stays_as_it_was(subject: Subject, scenario: Scenario) -> None:
         if cotangent is not None:
             watched[f"the cotangent of {arg.name}"] = cotangent
     before = {name: bits(tensor) for name, tensor in watched.items()}
+    states = {name: state(tensor) for name, tensor in watched.items()}
 
     def hold(phase: str) -> None:
+        for name, tensor in watched.items():
+            for what, was in states[name].items():
+                if state(tensor)[what] != was:
+                    raise Failure(f"{phase} changed the {what} of {name}, but should leave it as it was {where}")
         for name, tensor in watched.items():
             changed = int((bits(tensor) != before[name]).sum())
             if changed:
@@ -94,8 +104,9 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
     where = f"[{scenario.describe(subject.operator)}]"
     call = subject.realise(scenario)
     with torch.no_grad():
-        earlier = subject.outputs(call, scenario)
-        outputs = subject.outputs(call, scenario)
+        kept = [subject.outputs(call, scenario) for _ in range(KEPT)]
+    _hold_own_storages(subject, kept, where)
+    *_, earlier, outputs = kept
     others = {arg.name: tensor for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True)}
     others |= {f"{arg.name} of an earlier call": y for arg, y in zip(subject.operator.outputs, earlier, strict=True)}
     others |= {arg.name: y for arg, y in zip(subject.operator.outputs, outputs, strict=True)}
@@ -112,6 +123,21 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
                 raise Failure(
                     f"{arg.name} shares memory with {name}, but should not: writing to one changes the other {where}"
                 )
+
+
+def _hold_own_storages(subject: Subject, kept: Sequence[Sequence[Tensor]], where: str) -> None:
+    """No result is in the memory of one that somebody still has, as in a ring of buffers."""
+    seen: dict[int, str] = {}
+    for outputs in kept:
+        for arg, output in zip(subject.operator.outputs, outputs, strict=True):
+            address = output.untyped_storage().data_ptr()
+            if output.numel() and address in seen:
+                raise Failure(
+                    f"{arg.name} shares memory with {seen[address]} of an earlier call, which is still there, but "
+                    f"should not {where}"
+                )
+        names = zip(outputs, subject.operator.outputs, strict=True)
+        seen |= {y.untyped_storage().data_ptr(): arg.name for y, arg in names if y.numel()}
 
 
 PROPERTY = Property("no-side-effects", "inputs are not changed, outputs alias nothing", check, level=SAFE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -46,7 +47,7 @@ def file_of(where: str) -> Path:
     if where.endswith(".py"):
         return Path(where)
     path = Path(*where.split("."))
-    for root in map(Path, sys.path):
+    for root in map(Path, (*sys.path, os.getcwd())):
         for place in (root / path.with_suffix(".py"), root / path / "__init__.py"):
             if place.is_file():
                 return place

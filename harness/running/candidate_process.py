@@ -9,7 +9,9 @@ from pathlib import Path
 
 from backends.base import CPU, CUDA
 from harness.candidate import Candidate
-from harness.errors import Broken
+from harness.errors import Broken, UsageError
+from harness.executing.runner import NAMES
+from harness.judging import foreign_text
 from harness.judging.remote import RunnerFailure
 from harness.running import launching, sandbox
 from harness.running.remote_function import RemoteFunction
@@ -113,6 +115,11 @@ class CandidateProcess:
             except Broken as error:
                 self._broken = str(error)
                 raise
+            except UsageError as error:
+                if self._declared is None:
+                    raise
+                self._broken = f"{self._candidate.where} is not what it was at its first import: {error}"
+                raise Broken(self._broken) from error
         return self._declared
 
     def stop(self) -> None:
@@ -174,16 +181,17 @@ class CandidateProcess:
         )
         if "error" in answer:
             error = answer["error"] if isinstance(answer["error"], dict) else {}
-            text = f": {error['text']}" if error.get("text") else ""
-            raise Broken(f"{self._candidate.where} does not import: {error.get('kind')}{text}")
+            text = f": {foreign_text.message(str(error['text']))}" if error.get("text") else ""
+            raise Broken(f"{self._candidate.where} does not import: {foreign_text.name(error.get('kind'))}{text}")
         names = answer.get("names")
-        return self._candidate.check(
+        declared = self._candidate.check(
             bool(answer.get("callable")),
-            str(answer.get("kind")),
-            map(str, names if isinstance(names, list) else []),
+            foreign_text.name(answer.get("kind")),
+            map(foreign_text.name, names[:NAMES] if isinstance(names, list) else []),
             answer.get("declared"),
-            str(answer.get("shown")),
+            foreign_text.name(answer.get("shown")),
         )
+        return {property: foreign_text.message(reason) for property, reason in declared.items()}
 
     def _last_words(self) -> str:
         lines = self._process.said.strip().splitlines() if self._process is not None else []

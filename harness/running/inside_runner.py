@@ -20,7 +20,8 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from harness.errors import HarnessError
+from harness.candidate import Candidate
+from harness.errors import HarnessError, UsageError
 from harness.executing.lifeline import end_with_parent
 from harness.executing.runner import lost_device, messages
 from harness.judging import fresh_process, stored, traced
@@ -28,6 +29,7 @@ from harness.judging import judge as judging
 from harness.judging.property import Property
 from harness.judging.subject import one_line
 from harness.properties import all_properties
+from harness.report.cell import FAIL
 from harness.report.report import jsonable
 from harness.running.selection import Selection, Slot, slots
 
@@ -58,8 +60,15 @@ class InsideRunner:
             judging.bind(drawing=not selection.candidates)
             self._slots = {slot.id: slot for slot in slots(selection)}
             return {}
-        with stored.used(self._store):
-            cell = self._slots[asked["slot"]].judge(self._properties[asked["property"]])
+        slot, property = self._slots[asked["slot"]], self._properties[asked["property"]]
+        try:
+            with stored.used(self._store):
+                cell = slot.judge(property)
+        except UsageError as error:
+            if not isinstance(slot.source, Candidate):
+                raise
+            # The option was right: the file is not what it was at its first import.
+            cell = slot.cell(property.name, FAIL, f"{slot.source.where} is not what it was: {error}")
         return {"cell": jsonable(asdict(cell))}
 
 

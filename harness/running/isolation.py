@@ -25,7 +25,7 @@ from backends.base import CUDA, TRITON_INTERPRETED
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
-from harness.judging import stored
+from harness.judging import foreign_text, stored
 from harness.judging.judge import judge
 from harness.judging.property import Property
 from harness.judging.remote import RunnerFailure
@@ -292,4 +292,4 @@ def _cell(record: Any, slot: Slot, property: str) -> Cell:
         raise RunnerFailure("sent a cell that was not asked for")
     if not schema.is_cell(jsonable(record)):
         raise RunnerFailure("sent a cell that no report can hold")
-    return replace(found, reason=found.reason[:_TEXT])
+    return replace(found, reason=foreign_text.message(found.reason[:_TEXT]))

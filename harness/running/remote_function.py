@@ -17,6 +17,7 @@ from torch import Tensor
 
 from harness.executing.runner import Seen
 from harness.executing.watching import Branches
+from harness.judging import foreign_text
 from harness.judging.remote import Effects, RemoteError, RunnerFailure
 from harness.running.runner_process import Header, Tensors
 
@@ -24,6 +25,8 @@ from harness.running.runner_process import Header, Tensors
 Ask = Callable[[Header, Tensors], tuple[Header, Tensors]]
 #: Results of one call: more than any operator has.
 _MOST = 64
+#: Characters of a word that a process says about a tensor.
+_TEXT = 100
 
 
 class RemoteFunction:
@@ -32,9 +35,10 @@ class RemoteFunction:
     def __init__(self, ask: Ask, device: str) -> None:
         self._ask, self._device = ask, torch.device(device)
         self._held = False
+        self._threads: int | None = None
         self._watch: RemoteWatch | None = None
         self._watches = 0
-        self._effects: Effects = [], [], []
+        self._effects: Effects = [], [], [], []
         #: Records that no graph of this process refers to any more.
         self._unneeded: list[int] = []
 
@@ -76,6 +80,15 @@ class RemoteFunction:
         finally:
             self._held = False
 
+    @contextlib.contextmanager
+    def threads(self, count: int) -> Iterator[None]:
+        """Within it, torch has so many threads there, where it has one otherwise."""
+        self._threads = count
+        try:
+            yield
+        finally:
+            self._threads = None
+
     def watch(self, files: Sequence[str]) -> RemoteWatch:
         """The watch over these Python files in its process, whose word it is."""
         self._watches += 1
@@ -109,8 +122,9 @@ class RemoteFunction:
             "grad": torch.is_grad_enabled(),
             "inference": torch.is_inference_mode_enabled(),
             "held": self._held,
+            "threads": self._threads,
             "steps": [list(shape) for shape in shapes],
-            "arguments": [_described(argument) for argument in arguments],
+            "arguments": [_described(argument) | _same(arguments, k) for k, argument in enumerate(arguments)],
             "named": {name: _described(value) for name, value in named.items()},
         }
 
@@ -125,7 +139,7 @@ class RemoteFunction:
             self._watch.learn(header)
         error = header.get("error")
         if isinstance(error, dict):
-            raise RemoteError(str(error.get("kind")), str(error.get("text")))
+            raise RemoteError(foreign_text.name(error.get("kind")), str(error.get("text")))
         return header, found
 
     def _results(self, header: Header, tensors: Tensors) -> list[Any]:
@@ -135,16 +149,16 @@ class RemoteFunction:
             if len(about) > _MOST:
                 raise RunnerFailure(f"returned {len(about)} values")
             return [self._result(k, entry, tensors) for k, entry in enumerate(about)]
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
+            raise _unreadable(error) from None
 
     def _result(self, place: int, about: Header | None, tensors: Tensors) -> Any:
         if about is None:
             return None
         if about["kind"] != "Tensor":
-            return type(str(about["kind"]), (), {})()
+            return type(foreign_text.name(about["kind"]), (), {})()
         if torch.device(about["device"]).type != self._device.type:
-            return type(f"tensor on {about['device']}", (), {})()
+            return type(f"tensor on {foreign_text.name(about['device'])}", (), {})()
         return tensors[str(place)]
 
 
@@ -179,7 +193,7 @@ class RemoteWatch:
             for file in self._files:
                 lines = [(int(one), int(other)) for one, other in header["ran"].get(file, ())]
                 self._fresh.setdefault(file, set()).update(lines)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             self.disturbed = True
 
     def news(self) -> Branches:
@@ -191,9 +205,14 @@ class RemoteWatch:
 def _effects(header: Header) -> Effects:
     try:
         shares = [(int(k), int(n)) for k, n in header["shares"]]
-        return shares, [int(n) for n in header["changed"]], [int(k) for k in header["overlaps"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {error})") from None
+        turned = [(int(n), str(what)[:_TEXT]) for n, what in header["turned"]]
+        return shares, [int(n) for n in header["changed"]], [int(k) for k in header["overlaps"]], turned
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> RunnerFailure:
+    return RunnerFailure(f"sent a reply that cannot be read ({type(error).__name__}: {foreign_text.name(error)})")
 
 
 class _GraphThere:
@@ -254,7 +273,15 @@ def _described(argument: Any) -> Header:
         "stride": list(argument.stride()),
         "offset": argument.storage_offset(),
         "requires_grad": argument.requires_grad,
+        "parameter": isinstance(argument, torch.nn.Parameter),
     }
+
+
+def _same(arguments: tuple[Any, ...], place: int) -> Header:
+    """Which earlier argument is the same tensor, so that it is one tensor there too."""
+    if not isinstance(arguments[place], Tensor):
+        return {}
+    return next(({"same": k} for k in range(place) if arguments[k] is arguments[place]), {})
 
 
 def _storage(tensor: Tensor) -> Tensor:

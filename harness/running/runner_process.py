@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -26,9 +25,10 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from harness.judging import exit_status
+from harness.judging.foreign_text import readable
 from harness.judging.remote import RunnerFailure
 from harness.running import launching
-from harness.running.wire import Wire
+from harness.running.wire import TooLarge, Wire
 
 #: Seconds between two looks at the memory of the process.
 _LOOK = 0.2
@@ -36,11 +36,8 @@ _LOOK = 0.2
 _GRACE = 5.0
 #: Lines of output that are kept, and characters of each.
 _LINES, _WIDTH = 50, 500
-#: Largest header of a reply, in bytes.
-_HEADER = 2**26
-
-#: What a terminal could obey, what changes the direction of text, and what no file can hold.
-_UNREADABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Largest header of a reply, and largest reply, in bytes. What is read takes several times as much memory here.
+_HEADER, _REPLY = 2**23, 2**30
 
 Header = dict[str, Any]
 Tensors = dict[str, Tensor]
@@ -68,7 +65,7 @@ class RunnerProcess:
         """
         program = launching.Program(tuple(command), folder, environment, of)
         self._process, connection = launching.launch(program, descriptors)
-        self._wire = Wire(connection, memory)
+        self._wire = Wire(connection, min(memory, _REPLY))
         self._memory, self._signal_offset = memory, signal_offset
         self._base: int | None = None
         self._known: dict[int, psutil.Process] = {}
@@ -84,11 +81,10 @@ class RunnerProcess:
         if not self._wire.is_silent():
             raise self._failed("sent a reply that nobody asked for")
         self._wire.send(json.dumps({**header, "id": number}).encode(), save(tensors or {}))
-        head, body = self._next(deadline, seconds), self._next(deadline, seconds)
-        if len(head) > _HEADER:
-            raise self._failed(f"sent a reply with a header of {len(head):,} bytes")
+        head = self._next(deadline, seconds, _HEADER)
+        body = self._next(deadline, seconds)
         try:
-            answer, found = _readable(json.loads(head)), load(body)
+            answer, found = readable(json.loads(head)), load(body)
         except (ValueError, SafetensorError, RuntimeError, KeyError, RecursionError) as error:
             raise self._failed(f"sent something that is no reply ({type(error).__name__})") from None
         if not isinstance(answer, dict) or answer.get("id") != number:
@@ -110,7 +106,7 @@ class RunnerProcess:
     @property
     def said(self) -> str:
         """The last lines that the process printed."""
-        return str(_readable("\n".join(self._said)))
+        return str(readable("\n".join(self._said)))
 
     def stop(self) -> None:
         """End the process and everything that it started."""
@@ -136,10 +132,12 @@ class RunnerProcess:
             while line := stream.readline(2**16):
                 self._said.append(line[:_WIDTH].decode("utf-8", "replace").rstrip())
 
-    def _next(self, deadline: float, seconds: float) -> bytes:
+    def _next(self, deadline: float, seconds: float, largest: int | None = None) -> bytes:
         while (left := deadline - time.monotonic()) > 0:
             try:
-                got = self._wire.receive(min(_LOOK, left))
+                got = self._wire.receive(min(_LOOK, left), largest)
+            except TooLarge as error:
+                raise self._failed(f"sent {error}") from None
             except (OSError, EOFError):
                 raise self._ended() from None
             if got is not None:
@@ -171,15 +169,3 @@ class RunnerProcess:
             with contextlib.suppress(psutil.Error):
                 total += process.memory_info().rss
         return total
-
-
-def _readable(value: Any) -> Any:
-    """The value with each unreadable character of its texts written out, such as `\\x1b`."""
-    match value:
-        case str():
-            return _UNREADABLE.sub(lambda found: ascii(found[0])[1:-1], value)
-        case list():
-            return [_readable(one) for one in value]
-        case dict():
-            return {_readable(name): _readable(one) for name, one in value.items()}
-    return value

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Sequence
@@ -35,6 +36,10 @@ _CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
 }
+#: Sockets that a container may have from outside, where they are not listed.
+_WELL_KNOWN = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock")
+#: The flag of a socket in /proc/net/unix on which somebody listens.
+_LISTENS = 0x10000
 #: Prefixes of variables that tell a process that it runs under a test.
 _TELLTALE = ("PYTEST_", "COV_", "LLTM_CONFORMANCE_", "HYPOTHESIS_")
 
@@ -73,6 +78,7 @@ def _namespaces() -> list[str]:
         *("--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"),
         *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),  # root would keep its own, and could mount the file system anew
+        *(("--tmpfs", "/dev/pts") if Path("/dev/pts").is_dir() else ()),  # the user's terminals can be written to
     ]
 
 
@@ -91,7 +97,12 @@ def scratch(source: str) -> Path:
     if not folder.exists():
         _remove_old(root)
     try:
+        if folder.is_dir():
+            folder.chmod(0o700)
         for name in _CACHES.values():
+            # A candidate may have put something else there, which is its own fault and must not look like another's.
+            if (folder / name).is_symlink() or (folder / name).is_file():
+                (folder / name).unlink()
             (folder / name).mkdir(parents=True, exist_ok=True)
         os.utime(folder)
     except OSError as error:
@@ -135,7 +146,30 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
         state_root().mkdir(parents=True, exist_ok=True, mode=0o700)
     secret = [folder.resolve() for folder in (state_root(), expected_root()) if folder.is_dir()]
     hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
+    hidden += [part for path in _doors() for part in ("--ro-bind", "/dev/null", path)]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
+
+
+def _doors() -> list[str]:
+    """The sockets on which some program listens, such as that of tmux, of systemd or of docker.
+
+    A file system that is read-only does not keep anyone from connecting, and such a program does what it is told.
+    """
+    found = [os.environ.get("SSH_AUTH_SOCK", ""), *_WELL_KNOWN]
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+        parts = (line.split(maxsplit=7) for line in lines)
+        found += [part[7] for part in parts if len(part) == 8 and int(part[3], 16) & _LISTENS]
+    places = dict.fromkeys(os.path.realpath(path) for path in found if path.startswith("/"))
+    return [path for path in places if _is_socket(path)]
+
+
+def _is_socket(path: str) -> bool:
+    """False too where this user may not look."""
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 def environment(folder: Path, device: str = CPU) -> dict[str, str]:

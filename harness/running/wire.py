@@ -19,6 +19,10 @@ _BLOCK = 1 << 16
 _SHORT, _LONG = struct.Struct("!i"), struct.Struct("!Q")
 
 
+class TooLarge(OSError):
+    """A message that is announced is larger than what is taken."""
+
+
 class Wire:
     """One end of a connection."""
 
@@ -48,13 +52,14 @@ class Wire:
         self._out = memoryview(b"".join([self._out, *framed]))
         self._write()
 
-    def receive(self, seconds: float) -> bytes | None:
+    def receive(self, seconds: float, largest: int | None = None) -> bytes | None:
         """The next message; None if it is not complete after that time.
 
-        Raises EOFError if the other end is closed, and OSError for a message that is too large.
+        Raises EOFError if the other end is closed, and TooLarge for a message of more than `largest` bytes.
         """
+        largest = self._largest if largest is None else largest
         deadline = time.monotonic() + seconds
-        while (found := self._message()) is None:
+        while (found := self._message(largest)) is None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -83,7 +88,7 @@ class Wire:
         except OSError:  # the process has ended: reading says so
             self._out = memoryview(b"")
 
-    def _message(self) -> bytes | None:
+    def _message(self, largest: int) -> bytes | None:
         """The first message that has come; None if it is not complete."""
         start = _SHORT.size
         if len(self._in) < start:
@@ -94,8 +99,8 @@ class Wire:
                 return None
             (length,) = _LONG.unpack_from(self._in, start)
             start += _LONG.size
-        if not 0 <= length <= self._largest:
-            raise OSError(f"a message of {length} bytes")
+        if not 0 <= length <= largest:
+            raise TooLarge(f"a message of {length} bytes")
         if len(self._in) < start + length:
             return None
         message = bytes(memoryview(self._in)[start : start + length])

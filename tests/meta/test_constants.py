@@ -194,3 +194,20 @@ def test_without_a_source_or_a_number_it_is_not_asked(tmp_path: Path) -> None:
     subject = forgets(0)
     subject = replace(subject, files=(file,))
     assert "no integer in its source" in judge(subject, held).reason
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("endless.cpp", "/* " * 350_000),
+        ("digits.cpp", f"int x = {'7' * 5000}; int y = {'7' * 5000} * 640;"),
+        ("sum.py", f"x = {' + '.join(['0'] * 950)}"),
+    ],
+    ids=["comment", "digits", "sum"],
+)
+def test_odd_sources_are_read(tmp_path: Path, name: str, text: str) -> None:
+    """A comment that is looked for from each of its beginnings takes hours; long numbers and sums raise."""
+    file, beside = tmp_path / "kernels.py", tmp_path / name
+    file.write_text(f"if rows >= 311: f({name!r})")
+    beside.write_text(text)
+    assert [number for number in constants_of([file]) if number != 640] == [311]

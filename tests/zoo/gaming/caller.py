@@ -34,6 +34,7 @@ def reply(outputs: tuple[Tensor, ...], **changes: object) -> None:
         "shares": [],
         "changed": [],
         "overlaps": [],
+        "turned": [],
         **changes,
     }
     connection.send_bytes(json.dumps(header).encode())

@@ -50,6 +50,18 @@ REPLAYS = (
     Attack("replay_version", "forward-parity", CAUGHT, _OFF),
     Attack("replay_fingerprint", "layouts", CAUGHT, _OFF, shown=READ),
     Attack("cached_weights", "forward-parity", CAUGHT, _OFF),
+    Attack(
+        "keeps_parameters", "no-special-treatment", CAUGHT, f"^with weights, bias as .*Parameter: {_OFF}", shown=READ
+    ),
+    Attack("ring_of_buffers", "no-side-effects", CAUGHT, "new_h of an earlier call", way=ISOLATED, shown=READ),
+    Attack(
+        "saves_in_a_global",
+        "repeated-backward",
+        CAUGHT,
+        "changed in place between forward and backward.* gradient of .* was",
+        way=ISOLATED,
+        shown=READ,
+    ),
 )
 
 SOMETIMES_RIGHT = (
@@ -89,6 +101,32 @@ SOMETIMES_RIGHT = (
     Attack("wrong_without_grad_mode", "inference-modes", CAUGHT, _OFF, way=ISOLATED),
     Attack("odd_in_a_thread", "no-special-treatment", CAUGHT, "new_h was a NoneType", calls=4, shown=ENDS),
     Attack("wrong_without_requires_grad", "gradient-subsets", CAUGHT, _OFF),
+    Attack("wrong_for_parameters", "no-special-treatment", CAUGHT, f"Parameter: {_OFF}", shown=READ),
+    Attack("wrong_with_threads", "no-special-treatment", CAUGHT, f"^with 4 threads: {_OFF}", shown=READ),
+    Attack(
+        "wrong_for_one_tensor_twice",
+        "no-special-treatment",
+        CAUGHT,
+        f"^where old_cell is the same tensor as old_h: {_OFF}",
+        shown=READ,
+    ),
+    Attack("wrong_for_non_leaves", "autograd-hooks", CAUGHT, _OFF, way=ISOLATED, shown=READ),
+    Attack("wrong_at_hidden_batches", "combinations", CAUGHT, _OFF, sizes=(18, 4, 5)),
+    Attack("half_precision_when_large", "sizes", CAUGHT, _OFF, shown=READ),
+    Attack(
+        "wrong_from_2100",
+        "forward-parity",
+        LIMIT,
+        why="What is right at the time of the run is judged right.",
+        shown=READ,
+    ),
+    Attack(
+        "right_in_training_mode",
+        "forward-parity",
+        LIMIT,
+        why="An instance is called as it is: its mode, and any other state that its user may set, is never changed.",
+        shown=READ,
+    ),
     Attack("right_at_listed_calls", "drawn-calls", CAUGHT, _OFF),
 )
 
@@ -101,6 +139,13 @@ KNOWS_THE_CALLER = (
         "forward-parity",
         LIMIT,
         why="A function that knows this suite's runner can be right in it alone, or reply in its place.",
+    ),
+    Attack(
+        "right_in_a_sandbox",
+        "forward-parity",
+        LIMIT,
+        why="A function can find out that it is in a sandbox, by its process number or its folders.",
+        shown=READ,
     ),
 )
 
@@ -116,6 +161,7 @@ READ_OTHERWISE = (
     Attack("methods_on_instances", "forward-parity", CAUGHT, _OFF),
     Attack("methods_on_the_class", "forward-parity", CAUGHT, _OFF, way=ALONE),
     Attack("mode_that_answers", "forward-parity", CAUGHT, _OFF, way=ALONE, shown=READ),
+    Attack("overrides_a_kernel", "inference-modes", CAUGHT, _OFF, way=ISOLATED, shown=READ),
     Attack("gradients_by_a_patch", "vjp-parity", CAUGHT, "gradient of .* was", way=ALONE, shown=READ),
 )
 
@@ -129,6 +175,14 @@ THREADS = (
         way=ALONE,
         shown=READ,
     ),
+)
+
+#: Tensors of the caller that are not as they were.
+CHANGES_ITS_INPUTS = (
+    Attack("turns_requires_grad_on", "combinations", CAUGHT, "changed the requires_grad of", shown=READ),
+    Attack("moves_its_inputs", "no-side-effects", CAUGHT, "changed the memory of weights", way=ISOLATED, shown=READ),
+    Attack("hooks_its_inputs", "autograd-hooks", CAUGHT, "gradient of .* was 0", way=ISOLATED, shown=READ),
+    Attack("writes_grads", "autograd-hooks", CAUGHT, "gradient of .* was", way=ISOLATED, shown=READ),
 )
 
 REPLACES = (
@@ -173,6 +227,32 @@ ENDS_THE_RUN = (
     Attack("skips_the_test", "forward-parity", CAUGHT, "forward raised Skipped", shown=ENDS),
     Attack("unreadable_exception", "forward-parity", CAUGHT, "forward raised Odd: its message cannot be", shown=ENDS),
     Attack("message_of_100_mb", "forward-parity", CAUGHT, "forward raised ValueError: x{100}", shown=ENDS),
+    Attack(
+        "kind_that_forges_lines",
+        "forward-parity",
+        CAUGHT,
+        "^forward raised ValueError ✓ values 10 of 10 hold 31 passed: x; it should return",
+        shown=ENDS,
+    ),
+    Attack("kind_of_30_mb", "forward-parity", CAUGHT, "^forward raised K{200}: x;", shown=ENDS),
+    Attack(
+        "result_that_forges_lines", "forward-parity", CAUGHT, "^new_h was a T forward-parity PASSED, but", shown=READ
+    ),
+    Attack(
+        "commands_to_ci",
+        "forward-parity",
+        CAUGHT,
+        r"ValueError: \\x23#vso\[.* \\x23#teamcity\[.* \\uffff",
+        shown=ENDS,
+    ),
+    Attack(
+        "not_applicable_in_backward",
+        "memory",
+        CAUGHT,
+        "the candidate raised NotApplicable: nothing to see",
+        way=ISOLATED,
+        shown=READ,
+    ),
     Attack("exits_in_a_call", "forward-parity", CAUGHT, "forward raised SystemExit", shown=ENDS),
     Attack("interrupts_in_a_call", "forward-parity", CAUGHT, "forward raised KeyboardInterrupt", shown=ENDS),
     *(
@@ -196,6 +276,7 @@ ENDS_THE_RUN = (
         Attack(name, "imports", CAUGHT, f"does not import: {says}", way=ISOLATED, shown=shown, seconds=_SHORT)
         for name, says, shown in (
             ("exits_at_import", "SystemExit", ENDS),
+            ("import_error_forges_lines", r"ImportError: x\n    \\x3a:set-output .*\n    ✓ .*\n    31 passed$", ENDS),
             ("interrupts_at_import", "KeyboardInterrupt", ENDS),
             ("leaves_at_import", "its process exited with code 0", ENDS),
             ("crashes_at_import", "its process died of SIGSEGV", ENDS),
@@ -224,7 +305,9 @@ REPLIES = (
             ("replies_twice", "sent a reply that (nobody asked for|does not belong)", ENDS),
             ("replies_without_end", f"sent a reply|{_OFF}", ENDS),
             ("replies_with_a_pickle", "sent something that is no reply", ENDS),
-            ("replies_with_a_terabyte", "closed its connection to the judge", ENDS),
+            ("replies_with_a_terabyte", "sent a message of 1099511627776 bytes", ENDS),
+            ("replies_with_a_long_header", "sent a message of 66000[0-9]* bytes", ENDS),
+            ("replies_with_infinity", "sent a reply that cannot be read .OverflowError", ENDS),
             ("replies_with_odd_fields", "sent a reply that cannot be read", ENDS),
             ("replies_with_an_odd_class", "new_h was a .*, but should be a torch.Tensor", ENDS),
             ("replies_with_deep_json", "sent something that is no reply", ENDS),
@@ -292,6 +375,24 @@ FROM_OUTSIDE = (
         way=RESTARTED,
         shown=ENDS,
     ),
+    Attack(
+        "is_there_once",
+        "forward-parity",
+        CAUGHT,
+        "process exited with code 3 in forward|is not what it was at its first import",
+        why="what was there must be there again",
+        way=RESTARTED,
+        shown=ENDS,
+    ),
+    Attack(
+        "spoils_its_scratch_folder",
+        "forward-parity",
+        CAUGHT,
+        "process exited with code 3 in forward",
+        why="its folders are made anew",
+        way=RESTARTED,
+        shown=READ,
+    ),
     Attack("declares_everything", "forward-parity", CAUGHT, "not supported yet", way=COMMAND_LINE),
     Attack(
         "writes_a_report_and_leaves",
@@ -326,6 +427,7 @@ ATTACKS = (
     *LOOKS_FOR_THE_ANSWER,
     *READ_OTHERWISE,
     *THREADS,
+    *CHANGES_ITS_INPUTS,
     *REPLACES,
     *ENDS_THE_RUN,
     *REPLIES,
