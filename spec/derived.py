@@ -30,6 +30,7 @@ from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.odd_rows import Rows
 from spec.rounding import any_order
+from spec.shifts import Shifts
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
 #: changes then, relative to its largest element. What is smooth would have to have a condition of 10^9.
@@ -74,6 +75,8 @@ class Reference:
     tensors: tuple[str, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     positional: tuple[str, ...] = ()
+    #: Whether its gradient is the same without that of the largest values that it takes: see `spec.shifts`.
+    shifts: bool = False
     #: Whether the function has activations that `spec.by_steps` knows, once it has been called with it.
     _has_products: list[bool] = field(default_factory=list, compare=False, repr=False)
 
@@ -81,7 +84,8 @@ class Reference:
         """The outputs of the reference."""
         exact = any(tensor.dtype == torch.float64 for tensor in inputs)
         # Attention is evaluated by its formula; the fused kernels have one operation for all of it.
-        with sdpa_kernel(SDPBackend.MATH), Casts() if exact else nullcontext():
+        shifts = Shifts() if exact and self.shifts else nullcontext()
+        with sdpa_kernel(SDPBackend.MATH), Casts() if exact else nullcontext(), shifts:
             results = self.call(self.function, *inputs)
         return (results,) if isinstance(results, Tensor) else tuple(results)
 
@@ -170,6 +174,14 @@ class Reference:
             if not any(mask is not None for mask in masks):
                 break  # more draws are for more than two equal elements
         return tuple(masks)
+
+    def without_shifts(
+        self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...] | None:
+        """What `vjp` returns if the largest of some values have no gradient; None if no largest value is taken."""
+        with Shifts(always=True) as mode:
+            found = self.vjp(inputs, cotangents)
+        return found if mode.used else None
 
     def in_float32(self) -> Reference | None:
         """The same with attributes as float32 holds them, the usual values included; None if none of them changes.

@@ -67,7 +67,7 @@ from spec.decomposing import functional, steps
 from spec.kinds import kind
 from spec.modes import EagerMode
 from spec.noise import Noise
-from spec.operations import MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
+from spec.operations import COMPUTED, MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
 from spec.parts import parts_of
 from spec.picks import PICKS, Picks
 from spec.repeats import repeats
@@ -233,8 +233,8 @@ def _is_extreme(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
 def knows(func: Any) -> bool:
     """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
     func = functional(func) or func
-    listed = MOVES | PRODUCTS | OF_TWO | OVER_ALL | SUMS | SCATTERS | {_aten._to_copy.default}
-    return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
+    listed = MOVES | COMPUTED | PRODUCTS | OF_TWO | OVER_ALL | SUMS | SCATTERS | {_aten._to_copy.default}
+    return kind(func).changes_shape or func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
 
 class Amplitudes:

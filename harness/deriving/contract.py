@@ -26,6 +26,7 @@ from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
 from harness.deriving.shapes import symbols_of
+from harness.deriving.shifts import with_shifts
 from harness.deriving.sizes import caller, cases, outputs_of, with_gradients
 from harness.deriving.values import inputs_of, symbols_in
 from harness.deriving.wording import first_line
@@ -89,6 +90,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     found = cases([names.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
     bare = reference.operator(name, inputs, outputs, found)
     refuse(text, bare, small)
+    reference = with_shifts(reference, bare, small)
     found, without_sizes = with_gradients(bare, found)
     dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
     suitable, without_families = families(bare, small)

@@ -48,6 +48,7 @@ def source(derived: Derived, folder: Path) -> str:
         f"    tensors={reference.tensors!r},",
         f"    attributes={_literal(dict(reference.attributes))},",
         *([f"    positional={reference.positional!r},"] if reference.positional else []),
+        *(["    shifts=True,  # the largest values that it subtracts need no gradient"] if reference.shifts else []),
         ")",
         "",
         "OPERATOR = REFERENCE.operator(",
