@@ -75,6 +75,8 @@ class Reference:
     tensors: tuple[str, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     positional: tuple[str, ...] = ()
+    #: The names of real tensors of which it has no gradient, since an operation of it has none.
+    constants: tuple[str, ...] = ()
     #: Whether its gradient is the same without that of the largest values that it takes: see `spec.shifts`.
     shifts: bool = False
     #: Whether the function has activations that `spec.by_steps` knows, once it has been called with it.
@@ -90,7 +92,7 @@ class Reference:
         return (results,) if isinstance(results, Tensor) else tuple(results)
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The gradients of the real inputs by autograd; empty tensors for the others.
+        """The gradients of the real inputs by autograd; empty tensors for the others, and for constants.
 
         There is a cotangent for each real output.
         """
@@ -116,7 +118,11 @@ class Reference:
     def _by_place(
         self, differentiate: Callable[..., Any], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        places = [place for place, tensor in enumerate(inputs) if tensor.is_floating_point()]
+        places = [
+            place
+            for place, tensor in enumerate(inputs)
+            if tensor.is_floating_point() and self.tensors[place] not in self.constants
+        ]
 
         def of_some(*some: Tensor) -> tuple[Tensor, ...]:
             given = dict(zip(places, some, strict=True))
@@ -213,8 +219,9 @@ class Reference:
         cases: tuple[Any, ...],
         families: Sequence[str] = (),
         dtypes: tuple[torch.dtype, ...] = DTYPES,
+        unrepeated: Sequence[str] = (),
     ) -> Operator:
-        """The contract, with these value families of `FAMILIES`."""
+        """The contract, with these value families of `FAMILIES`; no element is repeated beside the `unrepeated`."""
         narrow = self.in_float32()
         found = Operator(
             name=name,
@@ -232,7 +239,10 @@ class Reference:
             by_reference=True,
             by_steps=self.by_steps,
         )
-        made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
+        made = tuple(
+            Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found), family not in unrepeated)
+            for family in families
+        )
         object.__setattr__(found, "families", made)
         return found
 

@@ -9,8 +9,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from spec.contract import Operator, TensorArg
+from spec.contract import Draw, Operator, TensorArg
 from spec.envelope import Envelope
+
+#: What takes the place of an element that is not finite: these multiples of ordinary values. One of another sign, and
+#: one beyond all others, change a maximum too.
+_OTHERS = (1.0, -1.0, 1024.0, -1024.0)
 
 
 class Rows:
@@ -58,3 +62,36 @@ def of_infinite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequen
             else replace(envelope, undecided=envelope.undecided | (where & envelope.exact.isnan()))
         )
     return left
+
+
+def of_masked_elements(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
+    """The envelopes of the outputs of a derived contract, in which NaN is undecided that no finite input would change.
+
+    A causal attention multiplies what comes later with a weight of 0, and NaN times 0 is NaN. A kernel does not read it.
+    """
+    nan = [not envelope.discrete and bool(envelope.exact.isnan().any()) for envelope in found]
+    if not operator.by_reference or not any(nan):
+        return list(found)
+    with torch.no_grad():
+        every = [operator.forward(*_made_finite(operator, inputs, times)) for times in _OTHERS]
+    left = []
+    for place, envelope in enumerate(found):
+        if nan[place]:
+            first, *others = (results[place] for results in every)
+            same = first.isfinite()
+            for other in others:
+                same = same & (other == first)
+            envelope = replace(envelope, undecided=envelope.undecided | (same & envelope.exact.isnan()))
+        left.append(envelope)
+    return left
+
+
+def _made_finite(operator: Operator, inputs: Sequence[Tensor], times: float) -> tuple[Tensor, ...]:
+    """The inputs with other values in place of what is not finite, the same for each `times` but for that factor."""
+    draw = Draw(0)
+    return tuple(
+        torch.where(tensor.isfinite(), tensor, times * draw.normal(tuple(tensor.shape)))
+        if tensor.is_floating_point()
+        else tensor
+        for tensor in inputs
+    )

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from harness import discovery
 from harness.building.cache import cache_root
+from harness.deriving.constants import with_constants
 from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
@@ -75,7 +76,8 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     made = inputs_of(text, tensors, lengths, reference.forward)
     made, lengths, windows = with_fixed_windows(made, lengths, reference.forward)
     made, lengths, in_multiples = in_units(text, made, lengths, reference.forward)
-    inputs, small, symbols = made.args, made.small, symbols_in(made.args)
+    small, symbols = made.small, symbols_in(made.args)
+    reference, inputs = with_constants(reference, made.args, small)
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
     stated = parameters.outputs if not in_multiples and not windows else None
     outputs = outputs_of(text, symbols, small, made.call, stated)
@@ -93,20 +95,21 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     reference = with_shifts(reference, bare, small)
     found, without_sizes = with_gradients(bare, found)
     dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
-    suitable, without_families = families(bare, small)
-    operator = reference.operator(name, inputs, outputs, found, suitable, dtypes)
+    suitable = families(bare, small)
+    operator = reference.operator(name, inputs, outputs, found, suitable.names, dtypes, suitable.unrepeated)
     return Derived(
         where,
         getattr(function, "__name__", own),
         operator,
         reference,
-        suitable,
+        suitable.names,
         (
             *_sentences(operator, rows),
-            *(f"a length is {each}: the reference takes no others" for each in in_multiples.values()),
+            *(f"{name} has no gradient: an operation of the reference has none of it" for name in reference.constants),
+            *(f"a length is {each}" for each in in_multiples.values()),
             *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),
-        (*without_sizes, *without_dtypes, *without_families),
+        (*without_sizes, *without_dtypes, *suitable.left_out),
     )
 
 

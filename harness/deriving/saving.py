@@ -27,6 +27,7 @@ def source(derived: Derived, folder: Path) -> str:
             where = os.path.relpath(where, folder)
     at = f'str(Path(__file__).parent / "{where}")' if where.endswith(".py") else repr(where)
     reference = derived.reference
+    unrepeated = tuple(family.name for family in operator.families if not family.repeats)
     lines = [
         f'"""The contract of {operator.name}, derived from the function {derived.function} of {where}.',
         "",
@@ -48,6 +49,7 @@ def source(derived: Derived, folder: Path) -> str:
         f"    tensors={reference.tensors!r},",
         f"    attributes={_literal(dict(reference.attributes))},",
         *([f"    positional={reference.positional!r},"] if reference.positional else []),
+        *([f"    constants={reference.constants!r},"] if reference.constants else []),
         *(["    shifts=True,  # the largest values that it subtracts need no gradient"] if reference.shifts else []),
         ")",
         "",
@@ -66,6 +68,7 @@ def source(derived: Derived, folder: Path) -> str:
         ),
         "    ),",
         f"    families={derived.families!r},",
+        *([f"    unrepeated={unrepeated!r},"] if unrepeated else []),
         *([f"    dtypes=({', '.join(map(str, operator.dtypes))},),"] if operator.dtypes != DTYPES else []),
         ")",
     ]
