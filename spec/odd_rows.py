@@ -86,6 +86,37 @@ def of_masked_elements(operator: Operator, inputs: Sequence[Tensor], found: Sequ
     return left
 
 
+def of_unordered_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
+    """The envelopes of a derived contract that picks elements, in which what depends on the order of NaN is undecided.
+
+    NaN is the largest number for `torch.sort`, and the smallest, or a number of its own, for other sorts.
+    """
+    if not operator.by_reference or all(arg.is_floating for arg in operator.outputs):
+        return list(found)
+    nan = Rows(operator.inputs, inputs, torch.isnan)
+    if not nan:
+        return list(found)
+    with torch.no_grad():
+        first, last = (
+            operator.forward(*(x.nan_to_num(end, math.inf, -math.inf) if x.is_floating_point() else x for x in inputs))
+            for end in (math.inf, -math.inf)
+        )
+    left = []
+    for arg, envelope, one, other in zip(operator.outputs, found, first, last, strict=True):
+        if not envelope.discrete:
+            same = (one == other) | ~(one.isfinite() | other.isfinite())
+            where = nan.of(arg, envelope.exact) & ~same
+            envelope = replace(envelope, undecided=envelope.undecided | where, **_without(envelope, where))
+        left.append(envelope)
+    return left
+
+
+def _without(envelope: Envelope, where: Tensor) -> dict[str, Tensor]:
+    """The usable elements, and their deviations, without those that are masked."""
+    left = ~where[envelope.usable]
+    return {"usable": envelope.usable & ~where, "sigma": envelope.sigma[left]}
+
+
 def _made_finite(operator: Operator, inputs: Sequence[Tensor], times: float) -> tuple[Tensor, ...]:
     """The inputs with other values in place of what is not finite, the same for each `times` but for that factor."""
     draw = Draw(0)

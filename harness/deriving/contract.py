@@ -128,6 +128,8 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     for arg in operator.inputs:
         if arg.whole:
             yield f"{arg.name} has the values 0 and 1, as in the example, and no gradient"
+        elif arg.offsets:
+            yield f"{arg.name} has offsets, as in the example: they do not fall, from 0 to {arg.high}"
         elif arg.uniform:
             yield f"{arg.name} has values from {arg.low} to {arg.high}, as in the example; outside is no result"
 

@@ -55,7 +55,11 @@ def families(operator: Operator, small: Sizes) -> Suitable:
                 _results(operator, every[0])
                 why = ""
             else:
-                repeated = [_repeated(every[0], place) for place, x in enumerate(every[0]) if x.dim() and x.numel()]
+                repeated = [
+                    _repeated(every[0], place)
+                    for place, (arg, x) in enumerate(zip(operator.inputs, every[0], strict=True))
+                    if x.dim() and x.numel() and not arg.offsets
+                ]
                 with _WithoutActivations() if name in EXACT else nullcontext():
                     usual = _norms(operator, every[0])
                     why = next(filter(None, (_why_not(operator, inputs, usual) for inputs in every)), "")

@@ -131,6 +131,8 @@ def _written(arg: TensorArg, is_output: bool = False) -> str:
         parts.append("uniform=True")
     if arg.whole:
         parts.append("whole=True")
+    if arg.offsets:
+        parts.append("offsets=True")
     if (arg.uniform or not arg.is_floating) and not is_output:
         parts += [f"low={arg.low!r}", f"high={arg.high!r}"]
     return f"TensorArg({', '.join(parts)})"

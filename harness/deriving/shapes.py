@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.deriving.offsets import lasts, spread
 from harness.deriving.parameters import TensorParameter
 from harness.deriving.relations import related
 from harness.deriving.wording import first_line
@@ -43,10 +44,22 @@ class _Probe:
         for (tensor, dim), length in changed.items():
             shapes[tensor][dim] = length
         try:
-            self.call(*(_resized(old, shape) for old, shape in zip(self.examples, shapes, strict=True)))
+            self.call(*self._resized(shapes))
         except Exception:
             return False
         return True
+
+
+    def _resized(self, shapes: Sequence[Sequence[int]]) -> list[Tensor]:
+        """The example in other shapes. Offsets end where the tensor of whose parts they are ends."""
+        made = [_resized(old, shape) for old, shape in zip(self.examples, shapes, strict=True)]
+        for place, last in lasts(self.examples).items():
+            lengths = [(len(old), len(new)) for old, new in zip(self.examples, made, strict=True) if old.dim()]
+            ends = [new for old, new in lengths if old == last]
+            other = next((end for end in ends if end != last), last)
+            if other != last or len(made[place]) != len(self.examples[place]):
+                made[place] = spread(made[place], len(made[place]), other)
+        return made
 
 
 def _resized(tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -68,12 +81,16 @@ def _shrunk(probe: _Probe) -> _Probe:
             short[length] //= 2
     least = min((length for length in short.values() if length > 1), default=1)
 
-    def made(tensor: Tensor) -> Tensor:
+    ends = lasts(probe.examples)
+
+    def made(place: int, tensor: Tensor) -> Tensor:
         tensor = _resized(tensor, [short[length] for length in tensor.shape])
+        if place in ends:
+            return spread(tensor, len(tensor), short[ends[place]])
         # Indices are kept below every length.
         return tensor if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor % least
 
-    smaller = _Probe(probe.call, tuple(made(tensor) for tensor in probe.examples))
+    smaller = _Probe(probe.call, tuple(made(place, tensor) for place, tensor in enumerate(probe.examples)))
     return smaller if smaller.accepts({}) else probe
 
 

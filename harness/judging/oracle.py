@@ -22,7 +22,7 @@ from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec import discrete
 from spec.contract import Operator, Sizes, TensorArg
 from spec.envelope import Block, Envelope, envelopes
-from spec.odd_rows import of_infinite_rows, of_masked_elements
+from spec.odd_rows import of_infinite_rows, of_masked_elements, of_unordered_rows
 from spec.precise import precisely
 
 
@@ -147,6 +147,7 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
     outputs = of_infinite_rows(operator, complete.inputs, outputs)
     outputs = of_masked_elements(operator, complete.inputs, outputs)
+    outputs = of_unordered_rows(operator, complete.inputs, outputs)
     found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)
