@@ -29,7 +29,7 @@ from spec.by_steps import Products
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.odd_rows import Rows
-from spec.rounding import any_order
+from spec.rounding import again, any_order
 from spec.shifts import Shifts
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
@@ -271,7 +271,8 @@ def _by_functions(
         return function(*inputs), ()
 
     def real_and_all(*given: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
-        outputs = function(*given)
+        with again():
+            outputs = function(*given)
         real = tuple(y for y in outputs if y.is_floating_point())
         return real, (outputs, _gradients(real, given, cotangents))
 
@@ -293,7 +294,8 @@ def _by_autograd(
         return function(*inputs), ()
     with torch.enable_grad():
         leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
-        outputs = function(*leaves)
+        with again():
+            outputs = function(*leaves)
         gradients = _gradients([y for y in outputs if y.is_floating_point()], leaves, cotangents)
     return tuple(output.detach() for output in outputs), gradients
 
