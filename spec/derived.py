@@ -181,9 +181,7 @@ class Reference:
                 break  # more draws are for more than two equal elements
         return tuple(masks)
 
-    def without_shifts(
-        self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...] | None:
+    def without_shifts(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         """What `vjp` returns if the largest of some values have no gradient; None if no largest value is taken."""
         with Shifts(always=True) as mode:
             found = self.vjp(inputs, cotangents)

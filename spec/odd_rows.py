@@ -73,7 +73,7 @@ def of_masked_elements(operator: Operator, inputs: Sequence[Tensor], found: Sequ
     if not operator.by_reference or not any(nan):
         return list(found)
     with torch.no_grad():
-        every = [operator.forward(*_made_finite(operator, inputs, times)) for times in _OTHERS]
+        every = [operator.forward(*_made_finite(inputs, times)) for times in _OTHERS]
     left = []
     for place, envelope in enumerate(found):
         if nan[place]:
@@ -117,7 +117,7 @@ def _without(envelope: Envelope, where: Tensor) -> dict[str, Tensor]:
     return {"usable": envelope.usable & ~where, "sigma": envelope.sigma[left]}
 
 
-def _made_finite(operator: Operator, inputs: Sequence[Tensor], times: float) -> tuple[Tensor, ...]:
+def _made_finite(inputs: Sequence[Tensor], times: float) -> tuple[Tensor, ...]:
     """The inputs with other values in place of what is not finite, the same for each `times` but for that factor."""
     draw = Draw(0)
     return tuple(

@@ -379,7 +379,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             result = self._composed(made_of, args, kwargs)
             if func is _SOFTMAX_BACKWARD and self._again and _region.any_order:
                 return self._with_product(result, *args[:3])
-            if func in _SOFTMAX and _region.again and not _region.any_order:
+            if func in _SOFTMAX and _region.again and not _region.any_order and result.numel():
                 self._again[result.data_ptr()] = result, self._of_logsumexp(result, args[0], args[1])
             return result
         if self._picks is not None and func in PICKS:

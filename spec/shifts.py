@@ -51,4 +51,4 @@ class Shifts(TorchFunctionMode):
     def _without_gradient(self, largest: Tensor) -> Tensor:
         if self._always:
             return largest.detach()
-        return either(lambda: largest, lambda: largest.detach())
+        return either(lambda: largest, largest.detach)

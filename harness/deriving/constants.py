@@ -30,9 +30,7 @@ def with_constants(
     return replace(reference, constants=constants), marked
 
 
-def _has_gradient(
-    reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes, wanted: Collection[str]
-) -> bool:
+def _has_gradient(reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes, wanted: Collection[str]) -> bool:
     """Whether autograd differentiates the reference by these inputs without an error."""
     draw = Draw(0)
     given = [arg.cast(arg.ordinary(small, draw), torch.float64) for arg in inputs]

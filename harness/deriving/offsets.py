@@ -29,4 +29,3 @@ def lasts(tensors: Sequence[Tensor | None]) -> dict[int, int]:
 def spread(like: Tensor, count: int, high: int) -> Tensor:
     """Offsets of `count` - 1 parts of nearly equal length, from 0 to `high`."""
     return (torch.arange(count) * high // max(count - 1, 1)).to(like.dtype)
-

@@ -49,7 +49,6 @@ class _Probe:
             return False
         return True
 
-
     def _resized(self, shapes: Sequence[Sequence[int]]) -> list[Tensor]:
         """The example in other shapes. Offsets end where the tensor of whose parts they are ends."""
         made = [_resized(old, shape) for old, shape in zip(self.examples, shapes, strict=True)]
