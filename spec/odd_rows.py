@@ -67,23 +67,26 @@ def of_infinite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequen
 def of_masked_elements(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
     """The envelopes of the outputs of a derived contract, in which NaN is undecided that no finite input would change.
 
-    A causal attention multiplies what comes later with a weight of 0, and NaN times 0 is NaN. A kernel does not read it.
+    A causal attention multiplies what comes later with a weight of 0, and NaN times 0 is NaN. A kernel may not read it.
     """
     nan = [not envelope.discrete and bool(envelope.exact.isnan().any()) for envelope in found]
     if not operator.by_reference or not any(nan):
         return list(found)
     with torch.no_grad():
         every = [operator.forward(*_made_finite(inputs, times)) for times in _OTHERS]
-    left = []
-    for place, envelope in enumerate(found):
-        if nan[place]:
-            first, *others = (results[place] for results in every)
-            same = first.isfinite()
-            for other in others:
-                same = same & (other == first)
-            envelope = replace(envelope, undecided=envelope.undecided | (same & envelope.exact.isnan()))
-        left.append(envelope)
-    return left
+    return [
+        replace(envelope, undecided=envelope.undecided | (envelope.exact.isnan() & _same(results))) if has else envelope
+        for envelope, has, *results in zip(found, nan, *every, strict=True)
+    ]
+
+
+def _same(results: Sequence[Tensor]) -> Tensor:
+    """Where all these results are one finite number."""
+    first, *others = results
+    same = first.isfinite()
+    for other in others:
+        same = same & (other == first)
+    return same
 
 
 def of_unordered_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence[Envelope]) -> list[Envelope]:
@@ -103,18 +106,15 @@ def of_unordered_rows(operator: Operator, inputs: Sequence[Tensor], found: Seque
         )
     left = []
     for arg, envelope, one, other in zip(operator.outputs, found, first, last, strict=True):
-        if not envelope.discrete:
-            same = (one == other) | ~(one.isfinite() | other.isfinite())
-            where = nan.of(arg, envelope.exact) & ~same
-            envelope = replace(envelope, undecided=envelope.undecided | where, **_without(envelope, where))
-        left.append(envelope)
+        if envelope.discrete:
+            left.append(envelope)
+            continue
+        same = (one == other) | ~(one.isfinite() | other.isfinite())
+        where = nan.of(arg, envelope.exact) & ~same
+        sigma = envelope.sigma[~where[envelope.usable]]
+        usable, undecided = envelope.usable & ~where, envelope.undecided | where
+        left.append(replace(envelope, usable=usable, undecided=undecided, sigma=sigma))
     return left
-
-
-def _without(envelope: Envelope, where: Tensor) -> dict[str, Tensor]:
-    """The usable elements, and their deviations, without those that are masked."""
-    left = ~where[envelope.usable]
-    return {"usable": envelope.usable & ~where, "sigma": envelope.sigma[left]}
 
 
 def _made_finite(inputs: Sequence[Tensor], times: float) -> tuple[Tensor, ...]:

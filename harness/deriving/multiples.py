@@ -105,7 +105,7 @@ def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:
 
 
 def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> tuple[int, int, int]:
-    """The number of which multiples are taken, how much longer than 1 the least length is, and a length refused or 0."""
+    """The number of which multiples are taken, how much longer than 1 the least is, and a refused length or 0."""
 
     # A table needs as many rows as the longest of other lengths has positions.
     larger = {other: _LARGER * n for other, n in made.small.items()}
