@@ -21,7 +21,7 @@ from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec import discrete
 from spec.contract import Operator, Sizes, TensorArg
-from spec.envelope import Block, Envelope, envelopes
+from spec.envelope import Block, Envelope, envelopes, widened_noise
 from spec.odd_rows import of_infinite_rows, of_masked_elements, of_unordered_rows
 from spec.precise import precisely
 
@@ -150,6 +150,8 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     outputs = of_unordered_rows(operator, complete.inputs, outputs)
     found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
+    if operator.by_reference:
+        found = (*found[:count], *map(widened_noise, found[count:]))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)
     named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}
     evident = sorted(name for name, envelope in named.items() if has_evidence(envelope))

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from harness.deriving.contract import derive_from
 from harness.deriving.saving import source
+from harness.errors import Failure
 from harness.judging.judge import judge
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
@@ -188,6 +189,27 @@ def test_backward_may_compute_a_softmax_again_of_its_logsumexp() -> None:
     for function, verdict in ((_Flash, PASS), (_WithoutDelta, FAIL), (_TotalInHalf, FAIL)):
         cell = judge(Subject(contract, "it", "cpu", torch.float32, function.apply), property)
         assert cell.verdict == verdict, cell.reason
+
+
+def test_a_gradient_that_is_noise_alone_may_have_more_of_it() -> None:
+    """Of two logits both are picked, and with equal cotangents the gradient is 0: 22 of 160 such calls failed."""
+
+    def of_picked(x: Tensor, k: int = 2) -> tuple[Tensor, Tensor]:
+        logits, index = torch.topk(x, k, -1)
+        return torch.softmax(logits, -1), index
+
+    contract = derive_from(router, (torch.randn(6, 8),)).operator
+    sizes, cotangents = (("batch", 3), ("x_1", 1)), (("output_0", "ones"),)
+    for seed in range(20):
+        tally = Tally(Subject(contract, "it", "cpu", torch.float32, of_picked))
+        tally.run(Scenario(sizes, seed=seed, cotangents=cotangents))
+
+    def leaks(x: Tensor, k: int = 2) -> tuple[Tensor, Tensor]:
+        weights, index = of_picked(x, k)
+        return weights + 1e-6 * (x - x.detach())[..., :k], index
+
+    with pytest.raises(Failure, match="gradient of x was"):
+        Tally(Subject(contract, "it", "cpu", torch.float32, leaks)).run(Scenario(sizes, cotangents=cotangents))
 
 
 def book_softmax(x: Tensor) -> Tensor:
