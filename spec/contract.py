@@ -304,6 +304,8 @@ class Family:
     name: str
     purpose: str
     make: Callable[[Sizes, Draw, torch.dtype], dict[str, Tensor]]
+    #: Whether a layout may repeat the first element of a tensor beside these values.
+    repeats: bool = True
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.odd_rows import Rows
 from spec.python_files import import_named, import_source
-from spec.rounding import any_order
+from spec.rounding import again, any_order
+from spec.shifts import Shifts
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient
 #: changes then, relative to its largest element. What is smooth would have to have a condition of 10^9.
@@ -64,6 +65,10 @@ class Reference:
     tensors: tuple[str, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     positional: tuple[str, ...] = ()
+    #: The names of real tensors of which it has no gradient, since an operation of it has none.
+    constants: tuple[str, ...] = ()
+    #: Whether its gradient is the same without that of the largest values that it takes: see `spec.shifts`.
+    shifts: bool = False
     #: Whether the function has activations that `spec.by_steps` knows, once it has been called with it.
     _has_products: list[bool] = field(default_factory=list, compare=False, repr=False)
 
@@ -71,12 +76,13 @@ class Reference:
         """The outputs of the reference."""
         exact = any(tensor.dtype == torch.float64 for tensor in inputs)
         # Attention is evaluated by its formula; the fused kernels have one operation for all of it.
-        with sdpa_kernel(SDPBackend.MATH), Casts() if exact else nullcontext():
+        shifts = Shifts() if exact and self.shifts else nullcontext()
+        with sdpa_kernel(SDPBackend.MATH), Casts() if exact else nullcontext(), shifts:
             results = self.call(self.function, *inputs)
         return (results,) if isinstance(results, Tensor) else tuple(results)
 
     def vjp(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The gradients of the real inputs by autograd; empty tensors for the others.
+        """The gradients of the real inputs by autograd; empty tensors for the others, and for constants.
 
         There is a cotangent for each real output.
         """
@@ -102,7 +108,11 @@ class Reference:
     def _by_place(
         self, differentiate: Callable[..., Any], inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        places = [place for place, tensor in enumerate(inputs) if tensor.is_floating_point()]
+        places = [
+            place
+            for place, tensor in enumerate(inputs)
+            if tensor.is_floating_point() and self.tensors[place] not in self.constants
+        ]
 
         def of_some(*some: Tensor) -> tuple[Tensor, ...]:
             given = dict(zip(places, some, strict=True))
@@ -161,6 +171,12 @@ class Reference:
                 break  # more draws are for more than two equal elements
         return tuple(masks)
 
+    def without_shifts(self, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+        """What `vjp` returns if the largest of some values have no gradient; None if no largest value is taken."""
+        with Shifts(always=True) as mode:
+            found = self.vjp(inputs, cotangents)
+        return found if mode.used else None
+
     def in_float32(self) -> Reference | None:
         """The same with attributes as float32 holds them, the usual values included; None if none of them changes.
 
@@ -191,8 +207,9 @@ class Reference:
         cases: tuple[Any, ...],
         families: Sequence[str] = (),
         dtypes: tuple[torch.dtype, ...] = DTYPES,
+        unrepeated: Sequence[str] = (),
     ) -> Operator:
-        """The contract, with these value families of `FAMILIES`."""
+        """The contract, with these value families of `FAMILIES`; no element is repeated beside the `unrepeated`."""
         narrow = self.in_float32()
         found = Operator(
             name=name,
@@ -210,7 +227,10 @@ class Reference:
             by_reference=True,
             by_steps=self.by_steps,
         )
-        made = tuple(Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found)) for family in families)
+        made = tuple(
+            Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found), family not in unrepeated)
+            for family in families
+        )
         object.__setattr__(found, "families", made)
         return found
 
@@ -239,7 +259,8 @@ def _by_functions(
         return function(*inputs), ()
 
     def real_and_all(*given: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
-        outputs = function(*given)
+        with again():
+            outputs = function(*given)
         real = tuple(y for y in outputs if y.is_floating_point())
         return real, (outputs, _gradients(real, given, cotangents))
 
@@ -261,7 +282,8 @@ def _by_autograd(
         return function(*inputs), ()
     with torch.enable_grad():
         leaves = [tensor.detach().clone().requires_grad_() for tensor in inputs]
-        outputs = function(*leaves)
+        with again():
+            outputs = function(*leaves)
         gradients = _gradients([y for y in outputs if y.is_floating_point()], leaves, cotangents)
     return tuple(output.detach() for output in outputs), gradients
 

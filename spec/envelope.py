@@ -17,6 +17,9 @@ from spec.runs import RUNS, rounded_runs
 #: elementwise allowance has.
 CLIFF = 8
 
+#: How many times its noise a gradient may have that is noise alone, under a derived contract.
+NOISE = 4
+
 #: Below it a sum of squares may have lost some of them to underflow.
 _LEAST_SQUARE = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
 
@@ -122,6 +125,20 @@ def envelopes(
         else discrete_envelope(y, [run[k] for run in runs])
         for k, y in enumerate(exact)
     )
+
+
+def widened_noise(envelope: Envelope) -> Envelope:
+    """The envelope of a gradient of a derived contract; of one that is noise alone, `NOISE` times as wide.
+
+    Where the exact gradient is 0 but for what cancels, the noise of one formula says little of another one's.
+    """
+    if envelope.discrete or envelope.rms == 0:
+        return envelope
+    size = math.sqrt(float(chosen(envelope.exact, envelope.usable).square().mean()))
+    if size > envelope.rms:
+        return envelope
+    wider = {name: NOISE * getattr(envelope, name) for name in ("sigma", "largest", "rms")}
+    return replace(envelope, **wider)
 
 
 def discrete_envelope(exact: Tensor, runs: Sequence[Tensor]) -> Envelope:

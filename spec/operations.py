@@ -48,6 +48,8 @@ LINEAR = frozenset(
         _aten.isnan.default,
         _aten.le.Scalar,
         _aten.le.Tensor,
+        _aten.lift_fresh.default,
+        _aten.lift_fresh_copy.default,
         _aten.logical_and.default,
         _aten.logical_not.default,
         _aten.logical_or.default,
@@ -181,6 +183,27 @@ CHOICES = frozenset(
 )
 #: Operators without rounding. All others round.
 MOVES = LINEAR | CREATIONS | CHOICES
+
+#: Operators that compute data of numbers alone: each element is rounded once.
+COMPUTED = frozenset(
+    {
+        _aten.bartlett_window.default,
+        _aten.bartlett_window.periodic,
+        _aten.blackman_window.default,
+        _aten.blackman_window.periodic,
+        _aten.hamming_window.default,
+        _aten.hamming_window.periodic,
+        _aten.hamming_window.periodic_alpha,
+        _aten.hamming_window.periodic_alpha_beta,
+        _aten.hann_window.default,
+        _aten.hann_window.periodic,
+        _aten.kaiser_window.default,
+        _aten.kaiser_window.periodic,
+        _aten.kaiser_window.beta,
+        _aten.linspace.default,
+        _aten.logspace.default,
+    }
+)
 
 #: Operators that multiply matrices.
 PRODUCTS = frozenset({_aten.mm.default, _aten.bmm.default, _aten.addmm.default, _aten.baddbmm.default})

@@ -67,7 +67,7 @@ from spec.decomposing import functional, steps
 from spec.kinds import kind
 from spec.modes import EagerMode
 from spec.noise import Noise
-from spec.operations import MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
+from spec.operations import COMPUTED, MEANS, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS, window
 from spec.parts import parts_of
 from spec.picks import PICKS, Picks
 from spec.repeats import repeats
@@ -92,6 +92,10 @@ _CANCELLED, _SMALL = 256, 0.25
 _aten = torch.ops.aten
 _ADD, _ELU_BACKWARD, _TO_COPY = _aten.add.Tensor, _aten.elu_backward.default, _aten._to_copy.default
 _SCATTER_REDUCE = _aten.scatter_reduce.two
+_SOFTMAX = frozenset({_aten._softmax.default, _aten._safe_softmax.default})
+_SOFTMAX_BACKWARD = _aten._softmax_backward_data.default
+#: Largest error of an exponent with which a softmax is computed again: beyond, its weights are not what they were.
+_AGAIN = 2.0**-6
 #: Up to this many elements, numpy is faster than torch.
 _FEW = 2**12
 _MULTIPLY = PRODUCTS | OF_TWO
@@ -104,6 +108,7 @@ class _Region(threading.local):
     wide = 0
     one_sum = 0
     any_order = 0
+    again = 0
     apart = 0
     extreme = 0
     beside: Tensor | None = None
@@ -163,6 +168,16 @@ def any_order() -> AbstractContextManager[None]:
     sums. It is for the gradients that autograd adds up where a tensor is used several times.
     """
     return _inside("any_order")
+
+
+def again() -> AbstractContextManager[None]:
+    """In this block a reference computes what backward may compute again: a softmax, of its logsumexp.
+
+    FlashAttention keeps no weights but the logarithm of their sum, and its backward has exp(score - logsumexp). Where
+    the logsumexp is large, that rounds otherwise than exp(score - largest) / sum. So under `Rounding`, what an
+    `any_order` block computes of a softmax of this block is computed of such weights in half of the runs.
+    """
+    return _inside("again")
 
 
 @contextmanager
@@ -233,8 +248,8 @@ def _is_extreme(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> boo
 def knows(func: Any) -> bool:
     """Whether the model knows how an operation rounds: no rounding, a product, a sum, steps, or one of each element."""
     func = functional(func) or func
-    listed = MOVES | PRODUCTS | OF_TWO | OVER_ALL | SUMS | SCATTERS | {_aten._to_copy.default}
-    return func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
+    listed = MOVES | COMPUTED | PRODUCTS | OF_TWO | OVER_ALL | SUMS | SCATTERS | {_aten._to_copy.default}
+    return kind(func).changes_shape or func in listed or steps(func) is not None or torch.Tag.pointwise in func.tags
 
 
 class Amplitudes:
@@ -330,6 +345,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         #: The runs that save narrow results, and by its address each wide tensor with its narrow one.
         self._saving = torch.tensor([bool((seed + run) & 8) for run in range(runs)])
         self._narrowed: dict[int, tuple[Tensor, Tensor]] = {}
+        #: By its address each softmax with what backward may have in its place.
+        self._again: dict[int, tuple[Tensor, Tensor]] = {}
 
     def __enter__(self) -> Self:
         self._before.append(_region.of_half)
@@ -356,10 +373,15 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if made_of is not None and own_kind.returns_a_part:  # a view, such as the real part of complex numbers
             with self:
                 return made_of(*args, **kwargs)
-        if made_of is not None:
-            return self._composed(made_of, args, kwargs)
-        if self._narrowed and _region.any_order:
+        if (self._narrowed or self._again) and _region.any_order:
             args = tree_map_only(Tensor, self._saved, args)
+        if made_of is not None:
+            result = self._composed(made_of, args, kwargs)
+            if func is _SOFTMAX_BACKWARD and self._again and _region.any_order:
+                return self._with_product(result, *args[:3])
+            if func in _SOFTMAX and _region.again and not _region.any_order and result.numel():
+                self._again[result.data_ptr()] = result, self._of_logsumexp(result, args[0], args[1])
+            return result
         if self._picks is not None and func in PICKS:
             return self._picks.of(func, args, kwargs, self._accumulator)
         result = func(*args, **kwargs)
@@ -381,6 +403,30 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             with _inside("wide"):
                 results = made_of(*args, **kwargs)
             return tree_map_only(Tensor, lambda tensor: tensor * 1 if _is_number(tensor) else tensor, results)
+
+    def _of_logsumexp(self, weights: Tensor, scores: Tensor, dim: int) -> Tensor:
+        """The weights of a softmax; in half of the runs, as they are computed again of scores and their logsumexp."""
+        with self, _inside("wide"):
+            again = scores * 1
+            largest = again.amax(dim, keepdim=True)
+            total = largest + (again - largest).exp().sum(dim, keepdim=True).log()
+            again = (again - total).exp()
+            near = total.abs() * self._accumulator <= _AGAIN
+        chosen = near & self._in_saving_runs(weights)
+        return torch.where(chosen, again, weights)
+
+    def _with_product(self, usual: Tensor, g: Tensor, weights: Tensor, dim: int) -> Tensor:
+        """The gradient of a softmax; in half of the runs, with sum(g y) as a product of what is stored.
+
+        FlashAttention has it as the product of the output, as the dtype stores it, and the output's gradient.
+        """
+        with self:
+            left, right = (tensor.movedim(dim, -1) for tensor in (g, weights))
+            product = (left.unsqueeze(-2) @ right.unsqueeze(-1)).squeeze(-1).movedim(-1, dim)
+            with _inside("wide"):
+                other = weights * (g - product)
+            other = other * 1
+        return torch.where(self._in_saving_runs(usual), other, usual)
 
     def _slope_of_elu(
         self, func: Any, g: Tensor, alpha: float, scale: float, input_scale: float, _: bool, x: Tensor
@@ -505,6 +551,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
 
     def _saved(self, tensor: Tensor) -> Tensor:
         """What backward finds in place of a tensor that forward has computed: the narrow one in some runs."""
+        whole, other = self._again.get(tensor.data_ptr(), (None, None))
+        if whole is not None and other is not None and 0 < tensor.numel() == whole.numel() and whole.is_contiguous():
+            tensor = other.contiguous().as_strided(tensor.shape, tensor.stride())
         wide, narrow = self._narrowed.get(tensor.data_ptr(), (None, None))
         if wide is None or narrow is None or tensor.shape != wide.shape or tensor.stride() != wide.stride():
             return tensor

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from harness import discovery
 from harness.building.cache import cache_root
+from harness.deriving.constants import with_constants
 from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
@@ -26,6 +27,7 @@ from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
 from harness.deriving.saving import source
 from harness.deriving.shapes import symbols_of
+from harness.deriving.shifts import with_shifts
 from harness.deriving.sizes import caller, cases, outputs_of, with_gradients
 from harness.deriving.values import inputs_of, symbols_in
 from harness.deriving.wording import first_line
@@ -74,7 +76,8 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     made = inputs_of(text, tensors, lengths, reference.forward)
     made, lengths, windows = with_fixed_windows(made, lengths, reference.forward)
     made, lengths, in_multiples = in_units(text, made, lengths, reference.forward)
-    inputs, small, symbols = made.args, made.small, symbols_in(made.args)
+    small, symbols = made.small, symbols_in(made.args)
+    reference, inputs = with_constants(reference, made.args, small)
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
     stated = parameters.outputs if not in_multiples and not windows else None
     outputs = outputs_of(text, symbols, small, made.call, stated)
@@ -89,22 +92,24 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     found = cases([names.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
     bare = reference.operator(name, inputs, outputs, found)
     refuse(text, bare, small)
+    reference = with_shifts(reference, bare, small)
     found, without_sizes = with_gradients(bare, found)
     dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
-    suitable, without_families = families(bare, small)
-    operator = reference.operator(name, inputs, outputs, found, suitable, dtypes)
+    suitable = families(bare, small)
+    operator = reference.operator(name, inputs, outputs, found, suitable.names, dtypes, suitable.unrepeated)
     return Derived(
         where,
         getattr(function, "__name__", own),
         operator,
         reference,
-        suitable,
+        suitable.names,
         (
             *_sentences(operator, rows),
-            *(f"a length is {each}: the reference takes no others" for each in in_multiples.values()),
+            *(f"{name} has no gradient: an operation of the reference has none of it" for name in reference.constants),
+            *(f"a length is {each}" for each in in_multiples.values()),
             *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),
-        (*without_sizes, *without_dtypes, *without_families),
+        (*without_sizes, *without_dtypes, *suitable.left_out),
     )
 
 
@@ -123,6 +128,8 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     for arg in operator.inputs:
         if arg.whole:
             yield f"{arg.name} has the values 0 and 1, as in the example, and no gradient"
+        elif arg.offsets:
+            yield f"{arg.name} has offsets, as in the example: they do not fall, from 0 to {arg.high}"
         elif arg.uniform:
             yield f"{arg.name} has values from {arg.low} to {arg.high}, as in the example; outside is no result"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,9 +28,19 @@ _SMOOTH, _STEP = 1e-3, 1e-7
 _NOTHING = 1e-9
 
 
-def families(operator: Operator, small: Sizes) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the families that suit the operator, and for each other one why it is left out."""
-    kept, left_out = [], []
+@dataclass(frozen=True)
+class Suitable:
+    """The names of the families that suit an operator, those of them beside which no element may be repeated, and why
+    others are left out."""
+
+    names: tuple[str, ...]
+    unrepeated: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def families(operator: Operator, small: Sizes) -> Suitable:
+    """The families that suit the operator."""
+    kept, unrepeated, left_out = list[str](), list[str](), list[str]()
     has_rows = any(arg.row_dim is not None for arg in operator.inputs)
     sizes = {**small, "batch": max(small["batch"], 12)} if has_rows else small
     for name, family in FAMILIES.items():
@@ -44,17 +55,25 @@ def families(operator: Operator, small: Sizes) -> tuple[tuple[str, ...], tuple[s
                 _results(operator, every[0])
                 why = ""
             else:
-                every += [_repeated(every[0], place) for place, x in enumerate(every[0]) if x.dim() and x.numel()]
+                repeated = [
+                    _repeated(every[0], place)
+                    for place, (arg, x) in enumerate(zip(operator.inputs, every[0], strict=True))
+                    if x.dim() and x.numel() and not arg.offsets
+                ]
                 with _WithoutActivations() if name in EXACT else nullcontext():
                     usual = _norms(operator, every[0])
                     why = next(filter(None, (_why_not(operator, inputs, usual) for inputs in every)), "")
+                    beside = next(filter(None, (_why_not(operator, inputs, usual) for inputs in repeated)), "")
+                if beside and not why:
+                    unrepeated.append(name)
+                    left_out.append(f"{name} with a tensor whose first element is repeated: {beside}")
         except Exception as error:
             why = f"the reference raises {type(error).__name__} there"
         if why:
             left_out.append(f"{name}: {why}")
         else:
             kept.append(name)
-    return tuple(kept), tuple(left_out)
+    return Suitable(tuple(kept), tuple(unrepeated), tuple(left_out))
 
 
 def _repeated(inputs: tuple[Tensor, ...], place: int) -> tuple[Tensor, ...]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from harness.deriving.invariants import renamed
-from harness.deriving.sizes import Call, caller
+from harness.deriving.sizes import Call, caller, elements
 from harness.deriving.values import Inputs, symbols_in
 from harness.errors import UsageError
 from spec.contract import Sizes, TensorArg
@@ -27,6 +27,9 @@ _TIMES = (1, 2, 3, 5, 7)
 _POWERS = (0, 1, 2, 3, 5)
 #: Largest least length that is looked for, and how much longer ones are tried: one of 1 may broadcast.
 _LEAST, _LONGER = 64, range(1, 9)
+#: How many times as large as the small ones other sizes are, beside which a length must be taken too, and most elements
+#: of a call with these.
+_LARGER, _ELEMENTS = 4, 2**20
 
 
 def with_fixed_windows(
@@ -67,13 +70,13 @@ def _is_window(made: Inputs, symbol: str) -> bool:
 def in_units(
     where: str, made: Inputs, lengths: Mapping[str, int], forward: Callable[..., tuple[Tensor, ...]]
 ) -> tuple[Inputs, dict[str, int], dict[str, str]]:
-    """The inputs, the example's lengths and new names of symbols, so that every length of a symbol is taken.
+    """The inputs and the example's lengths, so that every length of a symbol is taken; and what each of others is.
 
     Raises UsageError for a length of which the reference takes some, but not the multiples of any number.
     """
-    units, least = dict[str, int](), dict[str, int]()
+    units, least, refused = dict[str, int](), dict[str, int](), dict[str, int]()
     for symbol in symbols_in(made.args):
-        units[symbol], least[symbol] = _unit(where, made, lengths, symbol)
+        units[symbol], least[symbol], refused[symbol] = _unit(where, made, lengths, symbol)
     names = {symbol: f"{unit}*{symbol}" for symbol, unit in units.items() if unit > 1}
     names |= {symbol: f"{symbol} + {more}" for symbol, more in least.items() if more}
     if not names:
@@ -91,7 +94,8 @@ def in_units(
     if not _is_taken(call, small):
         small = {symbol: length // units[symbol] - least[symbol] for symbol, length in made.small.items()}
     own = {symbol: n // units.get(symbol, 1) - least.get(symbol, 0) for symbol, n in lengths.items()}
-    return Inputs(args, small, call), own, names
+    said = {symbol: f"{text}: the reference refuses {refused[symbol]}" for symbol, text in names.items()}
+    return Inputs(args, small, call), own, said
 
 
 def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:
@@ -100,21 +104,29 @@ def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:
     return replace(inside, shape=shape)
 
 
-def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> tuple[int, int]:
-    """The number of which multiples are taken, and by how much the least length is longer than 1."""
-    if all(_is_taken(made.call, {**made.small, symbol: times}) for times in _TIMES):
-        return 1, 0
-    least = range(1, min(lengths.get(symbol, _LEAST), _LEAST)) if _slides(made, symbol) else ()
-    for more in least:
-        if all(_is_taken(made.call, {**made.small, symbol: more + length}) for length in _LONGER):
-            return 1, more
+def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> tuple[int, int, int]:
+    """The number of which multiples are taken, how much longer than 1 the least is, and a refused length or 0."""
+
+    # A table needs as many rows as the longest of other lengths has positions.
+    larger = {other: _LARGER * n for other, n in made.small.items()}
+    fits = elements(larger, made.args) <= _ELEMENTS and _is_taken(made.call, larger)
+    beside = [made.small, larger] if fits else [made.small]
+
+    def takes(length: int) -> bool:
+        return all(_is_taken(made.call, {**sizes, symbol: length}) for sizes in beside)
+
+    refused = next((times for times in _TIMES if not takes(times)), 0)
+    if not refused:
+        return 1, 0, 0
+    longest = range(1, min(lengths.get(symbol, _LEAST), _LEAST))
+    least = next((more for more in longest if all(takes(more + length) for length in _LONGER)), 0)
+    # What splits a row in two halves may take an odd length too, by chance, and is not meant for it.
+    if least > 1 or (least and _is_no_part(made, symbol)):
+        return 1, least, refused
     for unit in _UNITS:
-        if lengths.get(symbol, 0) % unit:
-            continue
-        if all(_is_taken(made.call, {**made.small, symbol: unit * times}) for times in _TIMES):
-            return unit, 0
-    refused = next(times for times in _TIMES if not _is_taken(made.call, {**made.small, symbol: times}))
-    powers = all(_is_taken(made.call, {**made.small, symbol: 2**power}) for power in _POWERS)
+        if not lengths.get(symbol, 0) % unit and all(takes(unit * times) for times in _TIMES):
+            return unit, 0, refused
+    powers = all(takes(2**power) for power in _POWERS)
     raise UsageError(
         f"{where} took {symbol}={made.small[symbol]}{' and other powers of 2' * powers} and refused "
         f"{symbol}={refused}, but should take every length, every one from a least one on, or every multiple of one up "
@@ -124,18 +136,15 @@ def _unit(where: str, made: Inputs, lengths: Mapping[str, int], symbol: str) -> 
     )
 
 
-def _slides(made: Inputs, symbol: str) -> bool:
-    """Whether a window slides along it: a result's length grows, but not in proportion.
-
-    What splits a row in two halves may take an odd length too, by chance, and is not meant for it.
-    """
+def _is_no_part(made: Inputs, symbol: str) -> bool:
+    """Whether no result's length is in proportion to it: a window slides along it, or elements of it are picked."""
     usual, longer = made.small[symbol], 2 * made.small[symbol] + 1
     try:
         results = zip(made.call(made.small), made.call({**made.small, symbol: longer}), strict=True)
     except Exception:
         return False
     pairs = [(old, new) for one, other in results for old, new in zip(one.shape, other.shape, strict=False)]
-    return any(new != old and new * usual != old * longer for old, new in pairs)
+    return all(new == old or new * usual != old * longer for old, new in pairs)
 
 
 def _is_taken(call: Call, sizes: Sizes) -> bool:

@@ -27,6 +27,7 @@ def source(derived: Derived, folder: Path) -> str:
             where = os.path.relpath(where, folder)
     at = f'str(Path(__file__).parent / "{where}")' if where.endswith(".py") else repr(where)
     reference = derived.reference
+    unrepeated = tuple(family.name for family in operator.families if not family.repeats)
     lines = [
         f'"""The contract of {operator.name}, derived from the function {derived.function} of {where}.',
         "",
@@ -48,6 +49,8 @@ def source(derived: Derived, folder: Path) -> str:
         f"    tensors={reference.tensors!r},",
         f"    attributes={_literal(dict(reference.attributes))},",
         *([f"    positional={reference.positional!r},"] if reference.positional else []),
+        *([f"    constants={reference.constants!r},"] if reference.constants else []),
+        *(["    shifts=True,  # the largest values that it subtracts need no gradient"] if reference.shifts else []),
         ")",
         "",
         "OPERATOR = REFERENCE.operator(",
@@ -65,6 +68,7 @@ def source(derived: Derived, folder: Path) -> str:
         ),
         "    ),",
         f"    families={derived.families!r},",
+        *([f"    unrepeated={unrepeated!r},"] if unrepeated else []),
         *([f"    dtypes=({', '.join(map(str, operator.dtypes))},),"] if operator.dtypes != DTYPES else []),
         ")",
     ]
@@ -127,6 +131,8 @@ def _written(arg: TensorArg, is_output: bool = False) -> str:
         parts.append("uniform=True")
     if arg.whole:
         parts.append("whole=True")
+    if arg.offsets:
+        parts.append("offsets=True")
     if (arg.uniform or not arg.is_floating) and not is_output:
         parts += [f"low={arg.low!r}", f"high={arg.high!r}"]
     return f"TensorArg({', '.join(parts)})"

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.deriving.offsets import lasts, spread
 from harness.deriving.parameters import TensorParameter
 from harness.deriving.relations import related
 from harness.deriving.wording import first_line
@@ -43,10 +44,21 @@ class _Probe:
         for (tensor, dim), length in changed.items():
             shapes[tensor][dim] = length
         try:
-            self.call(*(_resized(old, shape) for old, shape in zip(self.examples, shapes, strict=True)))
+            self.call(*self._resized(shapes))
         except Exception:
             return False
         return True
+
+    def _resized(self, shapes: Sequence[Sequence[int]]) -> list[Tensor]:
+        """The example in other shapes. Offsets end where the tensor of whose parts they are ends."""
+        made = [_resized(old, shape) for old, shape in zip(self.examples, shapes, strict=True)]
+        for place, last in lasts(self.examples).items():
+            lengths = [(len(old), len(new)) for old, new in zip(self.examples, made, strict=True) if old.dim()]
+            ends = [new for old, new in lengths if old == last]
+            other = next((end for end in ends if end != last), last)
+            if other != last or len(made[place]) != len(self.examples[place]):
+                made[place] = spread(made[place], len(made[place]), other)
+        return made
 
 
 def _resized(tensor: Tensor, shape: Sequence[int]) -> Tensor:
@@ -68,12 +80,16 @@ def _shrunk(probe: _Probe) -> _Probe:
             short[length] //= 2
     least = min((length for length in short.values() if length > 1), default=1)
 
-    def made(tensor: Tensor) -> Tensor:
+    ends = lasts(probe.examples)
+
+    def made(place: int, tensor: Tensor) -> Tensor:
         tensor = _resized(tensor, [short[length] for length in tensor.shape])
+        if place in ends:
+            return spread(tensor, len(tensor), short[ends[place]])
         # Indices are kept below every length.
         return tensor if tensor.is_floating_point() or tensor.dtype == torch.bool else tensor % least
 
-    smaller = _Probe(probe.call, tuple(made(tensor) for tensor in probe.examples))
+    smaller = _Probe(probe.call, tuple(made(place, tensor) for place, tensor in enumerate(probe.examples)))
     return smaller if smaller.accepts({}) else probe
 
 
@@ -118,33 +134,53 @@ def symbols_of(
 
 def _groups(probe: _Probe, axes: list[Axis], length: int) -> list[list[Axis]]:
     """The axes of one length, parted into those that must be equal. Axes that keep their length are left out."""
-    left = list(axes)
-    found: list[list[Axis]] = []
-    while left:
-        # Some references take even lengths alone, or multiples of the example's.
-        tried = (_least(probe, left, other) for other in (length + 3, 2 * length, 3 * length))
-        group = next((group for group in tried if group), None)
-        if group is None:
-            return found
+    left, found = list(axes), list[list[Axis]]()
+    while left and (group := _longer_together(probe, left, length)):
         found.append(group)
+        left = [axis for axis in left if axis not in group]
+    # A loop over one tensor reads the beginning of another that is longer, and that is no length of its own.
+    begun = [group for group in found if not _may_be_shorter(probe, group, length)]
+    while left and begun:
+        every = [*left, *(axis for group in begun for axis in group)]
+        group = _longer_together(probe, every, length, left)
+        if group is None:
+            break
+        begun = [other for other in begun if other[0] not in group]
+        found = [*(other for other in found if other[0] not in group), group]
         left = [axis for axis in left if axis not in group]
     return found
 
 
-def _least(probe: _Probe, axes: list[Axis], length: int) -> list[Axis] | None:
+def _longer_together(
+    probe: _Probe, axes: list[Axis], length: int, needed: Sequence[Axis] | None = None
+) -> list[Axis] | None:
+    """Axes of that length that may have another one together, one of the `needed` among them; None if there are none.
+
+    None of them may be left out.
+    """
+    # Some references take even lengths alone, or multiples of the example's.
+    tried = (_least(probe, axes, other, needed or axes) for other in (length + 3, 2 * length, 3 * length))
+    return next((group for group in tried if group), None)
+
+
+def _may_be_shorter(probe: _Probe, group: list[Axis], length: int) -> bool:
+    return any(probe.accepts(dict.fromkeys(group, n)) for n in (length - 1, length // 2) if 0 < n < length)
+
+
+def _least(probe: _Probe, axes: list[Axis], length: int, needed: Sequence[Axis]) -> list[Axis] | None:
     """Axes that may have another length together, none of which may be left out; None if there are none."""
     for size in range(1, len(axes)):
         if comb(len(axes), size) > _MOST_TRIED:
             break
         for some in combinations(axes, size):
-            if probe.accepts(dict.fromkeys(some, length)):
+            if any(axis in needed for axis in some) and probe.accepts(dict.fromkeys(some, length)):
                 return list(some)
     if not probe.accepts(dict.fromkeys(axes, length)):
         return None
     group = list(axes)
     for axis in axes[:0:-1]:
         fewer = [other for other in group if other != axis]
-        if probe.accepts(dict.fromkeys(fewer, length)):
+        if any(other in needed for other in fewer) and probe.accepts(dict.fromkeys(fewer, length)):
             group = fewer
     return group
 

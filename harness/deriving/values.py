@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from harness.deriving.offsets import lasts
 from harness.deriving.parameters import TensorParameter
 from harness.deriving.sizes import GAUSSIAN, Call, caller, elements, small_sizes, takes
 from harness.errors import UsageError
@@ -45,9 +46,13 @@ def inputs_of(
     """
     gaussian = tuple(_gaussian(parameter) for parameter in parameters)
     symbols = symbols_in(gaussian)
+    ends = _ends(parameters, symbols, lengths)
     refused: UsageError | None = None
     for args in (gaussian, *_uniform(parameters, gaussian)):
-        safe = tuple(replace(arg, high="1") if _is_integer(arg) else arg for arg in args)
+        safe = tuple(
+            replace(arg, high=ends.get(place, "1"), offsets=place in ends) if _is_integer(arg) else arg
+            for place, arg in enumerate(args)
+        )
         call = caller(safe, forward)
         try:
             small = small_sizes(where, symbols, lengths, call)
@@ -60,7 +65,7 @@ def inputs_of(
             continue
         found = list(safe)
         for place, arg in enumerate(safe):
-            if _is_integer(arg):
+            if _is_integer(arg) and not arg.offsets:
                 low, high = _bounds(found, place, symbols, small, forward, parameters[place].example)
                 found[place] = replace(arg, low=low, high=high)
         return Inputs(tuple(found), small, caller(found, forward))
@@ -120,6 +125,20 @@ def _is_truth(example: Tensor) -> bool:
 
 def _is_integer(arg: TensorArg) -> bool:
     return not arg.is_floating and arg.dtype != torch.bool
+
+
+def _ends(
+    parameters: Sequence[TensorParameter], symbols: tuple[str, ...], lengths: Mapping[str, int]
+) -> dict[int, str]:
+    """The places of tensors that have the offsets of parts, each with the symbol of whose length they are."""
+    ends = dict[int, str]()
+    for place, last in lasts([parameter.example for parameter in parameters]).items():
+        own = parameters[place].shape or ()
+        firsts = [parameter.shape[0] for parameter in parameters if parameter.shape]
+        end = next((one for one in firsts if one in symbols and one not in own and lengths.get(one) == last), None)
+        if end is not None:
+            ends[place] = end
+    return ends
 
 
 def _bounds(

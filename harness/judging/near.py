@@ -98,4 +98,4 @@ def _agree(got: Tensor, exact: Tensor, part: float, size: float = 0.0) -> bool:
 
 def _size(tensor: Tensor) -> float:
     """The typical size of its elements: the root of their mean square."""
-    return float(tensor.norm()) / math.sqrt(max(tensor.numel(), 1))
+    return float(tensor.double().norm()) / math.sqrt(max(tensor.numel(), 1))

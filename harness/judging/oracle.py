@@ -21,8 +21,8 @@ from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec import discrete
 from spec.contract import Operator, Sizes, TensorArg
-from spec.envelope import Block, Envelope, envelopes
-from spec.odd_rows import of_infinite_rows
+from spec.envelope import Block, Envelope, envelopes, widened_noise
+from spec.odd_rows import of_infinite_rows, of_masked_elements, of_unordered_rows
 from spec.precise import precisely
 
 
@@ -146,8 +146,12 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
     count = len(operator.outputs)
     outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
     outputs = of_infinite_rows(operator, complete.inputs, outputs)
+    outputs = of_masked_elements(operator, complete.inputs, outputs)
+    outputs = of_unordered_rows(operator, complete.inputs, outputs)
     found = tuple(discrete.of_finite_rows(operator, complete.inputs, [*outputs, *found[count:]]))
     named = dict(zip((arg.name for arg in operator.outputs), found, strict=False))
+    if operator.by_reference:
+        found = (*found[:count], *map(widened_noise, found[count:]))
     gradients = zip(operator.inputs, found[len(named) :], strict=True)
     named |= {f"gradient of {arg.name}": envelope for arg, envelope in gradients if arg.differentiable}
     evident = sorted(name for name, envelope in named.items() if has_evidence(envelope))

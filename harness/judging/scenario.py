@@ -70,11 +70,17 @@ class Scenario:
             return self.wanted
         return tuple(arg.name for arg in operator.inputs if arg.differentiable)
 
+    def layouts_in(self, operator: Operator) -> tuple[tuple[str, str], ...]:
+        """The layouts without those that repeat elements, if the values are of a family that does not allow them."""
+        if operator.family(self.values).repeats:
+            return self.layouts
+        return tuple((name, layout) for name, layout in self.layouts if layout not in CHANGING)
+
     def describe(self, operator: Operator) -> str:
         """`lltm(state-33: batch=3, input_features=5, state_size=33; bias strided)`: the sizes and what is unusual."""
         parts = [", ".join(f"{symbol}={size}" for symbol, size in self.sizes)]
         parts += [f"values {self.values}"] if self.values != "normal" else []
-        parts += [f"{name} {layout}" for name, layout in self.layouts if layout != "contiguous"]
+        parts += [f"{name} {layout}" for name, layout in self.layouts_in(operator) if layout != "contiguous"]
         parts += [f"cotangent of {name} {kind}" for name, kind in self.cotangents if kind != "normal"]
         if self.wanted is not None:
             parts += [f"only {', '.join(self.wanted)} require grad" if self.wanted else "nothing requires grad"]
@@ -159,7 +165,7 @@ def realise(
 ) -> Call:
     """The tensors of a scenario: the same values on every device, every time. `around` as for `lay_out`."""
     sizes = dict(scenario.sizes)
-    layouts, kinds = dict(scenario.layouts), dict(scenario.cotangents)
+    layouts, kinds = dict(scenario.layouts_in(operator)), dict(scenario.cotangents)
     values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
     inputs = tuple(
         lay_out(

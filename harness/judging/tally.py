@@ -215,9 +215,15 @@ class Tally:
         if self.suspected:
             first, *others = self.suspected
             more = f" (and {len(others)} more scenarios)" if others else ""
+            dtype = self.subject.dtype_name
+            if self.subject.operator.by_reference and self.subject.dtype in (torch.float16, torch.bfloat16):
+                raise NoEvidence(
+                    f"the reference in {dtype} fails there too: an operation of it may add up in {dtype}. A reference "
+                    f"that computes in float32, by .float() and at last .to(x.dtype), tells right from wrong{more}: "
+                    f"{first}"
+                )
             raise NoEvidence(
-                f"the suite suspects itself: the reference in {self.subject.dtype_name} fails there too. Please report "
-                f"it{more}: {first}"
+                f"the suite suspects itself: the reference in {dtype} fails there too. Please report it{more}: {first}"
             )
         blind = self.blind()
         if blind:

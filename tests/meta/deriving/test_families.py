@@ -13,6 +13,7 @@ from torch import Tensor
 from harness.deriving.contract import derive_from
 from harness.deriving.derived import Derived
 from harness.judging.judge import judge
+from harness.judging.scenario import Scenario, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
@@ -152,7 +153,7 @@ def test_a_relu_in_float32_is_judged_without_rows() -> None:
     assert judge(subject, all_properties()["sizes"]).verdict == PASS
 
 
-def test_values_at_which_a_repeated_vector_has_no_stable_gradient_are_left_out() -> None:
+def test_values_at_which_a_repeated_vector_has_no_stable_gradient_are_not_repeated() -> None:
     """A vector that repeats its first element is constant: of huge values with variance 0 each rounding decides."""
 
     def normalised(x: Tensor, bias: Tensor) -> Tensor:
@@ -160,5 +161,16 @@ def test_values_at_which_a_repeated_vector_has_no_stable_gradient_are_left_out()
         return centred * torch.rsqrt((centred * centred).mean() + 1e-5) + bias
 
     found = derive_from(normalised, (torch.randn(6), torch.randn(6)))
-    assert "large-values" not in found.families
-    assert "shifted-values" in found.families
+    large, shifted = (found.operator.family(name) for name in ("large-values", "shifted-values"))
+    assert (large.repeats, shifted.repeats) == (False, True)
+    assert any(reason.startswith("large-values with a tensor whose first element is") for reason in found.left_out)
+    scenario = Scenario((("x_0", 5),), values="large-values", layouts=(("x", "expanded"), ("bias", "strided")))
+    assert scenario.layouts_in(found.operator) == (("bias", "strided"),)
+    assert len(set(realise(found.operator, scenario, torch.float32).inputs[0].tolist())) == 5
+
+    def in_two_passes(x: Tensor, bias: Tensor) -> Tensor:
+        variance, mean = torch.var_mean(x, correction=0)
+        return (x - mean) * torch.rsqrt(variance + 1e-5) + bias
+
+    subject = Subject(found.operator, "it", "cpu", torch.float32, in_two_passes)
+    assert judge(subject, all_properties()["combinations"]).verdict == PASS

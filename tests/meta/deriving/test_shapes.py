@@ -144,7 +144,7 @@ def test_a_large_example_is_called_with_few_elements() -> None:
 def test_a_reference_of_even_lengths_is_judged_at_even_ones_alone() -> None:
     """Properties choose sizes of their own: the symbol counts halves, so that each size has a meaning."""
     found = derive_from(gated, (torch.randn(6, 16),))
-    assert "a length is 2*x_1: the reference takes no others" in found.found
+    assert "a length is 2*x_1: the reference refuses 1" in found.found
     lengths: set[int] = set()
 
     def right(x: Tensor) -> Tensor:
