@@ -34,6 +34,11 @@ def readable(value: Any) -> Any:
     return value
 
 
+def place(where: str) -> str:
+    """The name of a file, which may have anything but a NUL in it, in one line."""
+    return str(readable(where)).replace("\n", r"\n")
+
+
 def name(text: object) -> str:
     """A name in one line, cut."""
     line = " ".join(str(text).split())

@@ -110,7 +110,8 @@ class CandidateProcess:
             try:
                 self._declared = self._imported()
             except RunnerFailure as error:
-                self._broken = f"{self._candidate.where} does not import: its process {error}{self._last_words()}"
+                where = foreign_text.place(self._candidate.where)
+                self._broken = f"{where} does not import: its process {error}{self._last_words()}"
                 raise Broken(self._broken) from error
             except Broken as error:
                 self._broken = str(error)
@@ -118,7 +119,8 @@ class CandidateProcess:
             except UsageError as error:
                 if self._declared is None:
                     raise
-                self._broken = f"{self._candidate.where} is not what it was at its first import: {error}"
+                where = foreign_text.place(self._candidate.where)
+                self._broken = f"{where} is not what it was at its first import: {error}"
                 raise Broken(self._broken) from error
         return self._declared
 
@@ -182,7 +184,8 @@ class CandidateProcess:
         if "error" in answer:
             error = answer["error"] if isinstance(answer["error"], dict) else {}
             text = f": {foreign_text.message(str(error['text']))}" if error.get("text") else ""
-            raise Broken(f"{self._candidate.where} does not import: {foreign_text.name(error.get('kind'))}{text}")
+            kind, where = foreign_text.name(error.get("kind")), foreign_text.place(self._candidate.where)
+            raise Broken(f"{where} does not import: {kind}{text}")
         names = answer.get("names")
         declared = self._candidate.check(
             bool(answer.get("callable")),

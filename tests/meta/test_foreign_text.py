@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judging.foreign_text import message, name, readable
+from harness.judging.foreign_text import message, name, place, readable
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,11 @@ def test_a_name_is_one_short_line() -> None:
     assert name("ValueError") == "ValueError"
     assert name("A\n\n31 passed") == "A 31 passed"
     assert name("K" * 10**6) == f"{'K' * 200}..."
+
+
+def test_a_file_is_named_in_one_line() -> None:
+    assert place("/a/kernels.py") == "/a/kernels.py"
+    assert place("/a/x\n::error::y\x1b.py") == r"/a/x\n\x3a:error::y\x1b.py"
 
 
 def test_further_lines_are_indented() -> None:

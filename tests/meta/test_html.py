@@ -388,3 +388,13 @@ def test_the_command_writes_the_file(
     assert main() == 0, "drawing failures is no failure"
     assert target.read_text() == html.page(Report.read(PLANTED))
     assert str(target) in capsys.readouterr().err
+
+
+def test_a_name_cannot_turn_the_text_around() -> None:
+    """A file may be called anything: the page names it with its control characters written out."""
+    report = of(row("forward-parity", FAIL))
+    found = {"candidates": {"f/lltm": {"source": "lltm=/a/\u202egnp.\x1b.py:f", "sha256": None}}}
+    shown = html.page(replace(report, environment={**report.environment, **found}))
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert r"\u202egnp.\x1b.py" in shown
