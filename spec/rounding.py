@@ -374,7 +374,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             with self:
                 return made_of(*args, **kwargs)
         if (self._narrowed or self._again) and _region.any_order:
-            args = tree_map_only(Tensor, self._saved, args)
+            # Faster than tree_map_only for all arguments, which most of the time has nothing to do.
+            args = tuple(self._saved(arg) if isinstance(arg, Tensor) else self._all_saved(arg) for arg in args)
         if made_of is not None:
             result = self._composed(made_of, args, kwargs)
             if func is _SOFTMAX_BACKWARD and self._again and _region.any_order:
@@ -548,6 +549,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         exact = (y.view(np.int64) & _beyond(unit)) == 0
         exact &= most != 0
         return Amplitude(torch.from_numpy(most), torch.from_numpy(exact) if exact.any() else None, None, infinite)
+
+    def _all_saved(self, argument: Any) -> Any:
+        return tree_map_only(Tensor, self._saved, argument) if isinstance(argument, tuple | list) else argument
 
     def _saved(self, tensor: Tensor) -> Tensor:
         """What backward finds in place of a tensor that forward has computed: the narrow one in some runs."""

@@ -368,10 +368,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if config.getoption("collectonly"):
         return
     store = _store(config)
-    config.stash[_ISOLATION].begin([(slot, property.name) for slot, property in asked], _DECISIVE, store)
-    end = None if store is None else foreseeing.begin(asked, store)
+    isolation, cells = config.stash[_ISOLATION], [(slot, property.name) for slot, property in asked]
+    divided = isolation.divide(cells, _DECISIVE, store)
+    end = None if store is None or divided else foreseeing.begin(asked, store)
     if end is not None:
         config.add_cleanup(end)
+    isolation.begin(cells)
 
 
 @pytest.hookimpl(trylast=True)

@@ -75,27 +75,37 @@ class Isolation:
         self._thread: threading.Thread | None = None
         self._forks: list[dividing.Fork] = []
 
-    def begin(self, asked: Sequence[tuple[Slot, str]], first: Collection[str], store: Path | None) -> None:
-        """Judge from now on, in this order, the cells of the inner process, and in forks those of some dtypes.
+    def divide(self, asked: Sequence[tuple[Slot, str]], first: Collection[str], store: Path | None) -> bool:
+        """Judge the cells of some dtypes in forks of the judge from now on, if there are cores for that.
 
-        `judge` waits for each of them. The properties `first` are judged in no fork, which takes its time to begin.
-        `store` is the folder of expected results. All processes work at the same time then. On a GPU they do not: each
-        may fill its memory. Nor do they for several implementations, which take turns.
+        Returns whether there are forks. The properties `first` are judged in none, which takes its time to begin.
+        `store` is the folder of expected results. Call it before `begin`, which starts a thread.
         """
-        places = {(slot.backend, slot.device) for slot, _ in asked}
-        if len(places) != 1 or any(device == CUDA for _, device in places):
-            return
-        of_candidates = [(slot, property) for slot, property in asked if isinstance(slot.source, Candidate)]
-        inner = [(slot, property) for slot, property in of_candidates if not self._properties[property].outside]
+        if not forking.AVAILABLE or not _is_one_place(asked):
+            return False
         others = [
             (slot, property)
-            for slot, property in of_candidates
-            if (found := self._properties[property]).outside
+            for slot, property in asked
+            if isinstance(slot.source, Candidate)
+            and (found := self._properties[property]).outside
             and not (found.once or found.large or found.sanitized or property in first)
         ]
-        if forking.AVAILABLE:
-            forks = dividing.divided(others, dividing.cores())
-            self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in forks]
+        forks = dividing.divided(others, dividing.cores())
+        self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in forks]
+        return bool(forks)
+
+    def begin(self, asked: Sequence[tuple[Slot, str]]) -> None:
+        """Judge those of the cells that the inner process judges from now on, in this order; `judge` waits for each.
+
+        The two processes work at the same time then.
+        """
+        if not _is_one_place(asked):
+            return
+        inner = [
+            (slot, property)
+            for slot, property in asked
+            if isinstance(slot.source, Candidate) and not self._properties[property].outside
+        ]
         self._ahead = {(slot.id, property): Future() for slot, property in inner}
         self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)
         self._thread.start()
@@ -269,6 +279,15 @@ class Isolation:
             started.stop()
             raise UsageError(str(answer["trouble"]))
         return started
+
+
+def _is_one_place(asked: Sequence[tuple[Slot, str]]) -> bool:
+    """Whether several processes may judge these cells at the same time.
+
+    On a GPU they may not: each may fill its memory. Nor may they for several implementations, which take turns.
+    """
+    places = {(slot.backend, slot.device) for slot, _ in asked}
+    return len(places) == 1 and not any(device == CUDA for _, device in places)
 
 
 def _with_libraries(cell: Cell, sanitizers: Sanitizers) -> Cell:

@@ -126,7 +126,7 @@ def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, tw
     asked = [(slot, property) for property in ("forward-parity", "sizes") for slot in slots(chosen)]
     isolation = Isolation(chosen, Limits(seconds=60))
     try:
-        isolation.begin(asked, ("forward-parity",), None)
+        assert isolation.divide(asked, ("forward-parity",), None)
         (fork,) = isolation._forks
         assert [fork.has(*one) for one in asked] == [False, False, False, True]
         cells = [isolation.judge(*one) for one in asked]
