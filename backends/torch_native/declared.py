@@ -79,7 +79,7 @@ _LAYER_NORM = declared(
         "inference-modes": BOTH,
         "invariants": (torch.float16,),
         "layouts": BOTH,
-        "no-special-treatment": BFLOAT16,
+        "no-special-treatment": BOTH,
         "repeated-backward": BOTH,
         "sizes": BOTH,
         "uninitialised-memory": BOTH,
