@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # pathlib is not imported yet
 
@@ -26,15 +26,16 @@ if __name__ == "__main__":
 from harness.cli.main import main  # noqa: E402 - not before the folder is left out
 
 
-def run() -> NoReturn:
-    """Run the command of the process's arguments, and end."""
-    code = main()
-    if sys.argv[1:2] == ["judge"] and "torch" in sys.modules:
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that `arguments` name, by default those of the process. A judge ends the process."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    code = main(given)
+    if given[:1] == ["judge"] and "torch" in sys.modules:
         from harness.running import forking
 
         forking.leave(code)
-    sys.exit(code)
+    return code
 
 
 if __name__ == "__main__":
-    run()
+    sys.exit(run())

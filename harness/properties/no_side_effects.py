@@ -105,7 +105,6 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
     call = subject.realise(scenario)
     with torch.no_grad():
         kept = [subject.outputs(call, scenario) for _ in range(KEPT)]
-    _hold_own_storages(subject, kept, where)
     *_, earlier, outputs = kept
     others = {arg.name: tensor for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True)}
     others |= {f"{arg.name} of an earlier call": y for arg, y in zip(subject.operator.outputs, earlier, strict=True)}
@@ -123,6 +122,7 @@ def _owns_its_memory(subject: Subject, scenario: Scenario) -> None:
                 raise Failure(
                     f"{arg.name} shares memory with {name}, but should not: writing to one changes the other {where}"
                 )
+    _hold_own_storages(subject, kept, where)
 
 
 def _hold_own_storages(subject: Subject, kept: Sequence[Sequence[Tensor]], where: str) -> None:

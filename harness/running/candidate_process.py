@@ -43,6 +43,26 @@ def started(
     With an `environment`, the source is trusted: it runs with these variables, and without a sandbox. With
     `sanitizers`, they are loaded and watch what it compiles.
     """
+    for left in reversed(range(sandbox.STARTS if environment is None and sandbox.is_used(choice) else 1)):
+        process = _started(source, limits, choice, environment, sanitizers, device)
+        try:
+            process.ask({"do": "ready"}, seconds=START)
+        except RunnerFailure:
+            if not left:
+                raise
+        else:
+            return process
+    raise AssertionError("not reached")
+
+
+def _started(
+    source: str,
+    limits: Limits,
+    choice: str,
+    environment: Mapping[str, str] | None,
+    sanitizers: Sanitizers | None,
+    device: str,
+) -> RunnerProcess:
     if environment is None and sanitizers is None:
         program = launching.of_candidate(source, choice, device)
         command, folder, variables, of = list(program.command), program.folder, program.environment, program.of
@@ -54,7 +74,7 @@ def started(
         if environment is None:
             command = sandbox.command(command, folder, choice)
         variables = sandbox.environment(folder, device) if environment is None else environment
-    process = RunnerProcess(
+    return RunnerProcess(
         command,
         folder,
         {**variables, **(sanitizers.environment() if sanitizers else {})},
@@ -62,8 +82,6 @@ def started(
         signal_offset=command[0] == "bwrap",
         of=of,
     )
-    process.ask({"do": "ready"}, seconds=START)
-    return process
 
 
 def lost(answer: Header) -> str:

@@ -260,21 +260,24 @@ class Isolation:
         environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
         store = expected_root() if not foreign and sandbox.is_used(self._choice) else None
         path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
-        started = RunnerProcess(
-            sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
-            folder,
-            {**environment, "PYTHONPATH": os.pathsep.join(path)},
-            self._limits.memory,
-            signal_offset=foreign and sandbox.is_used(self._choice),
-            descriptors=(self._trace.fileno(),),
-            of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
-        )
-        try:
-            answer, _ = started.ask(
-                {"begin": inside_runner.start(selection, self._extra, self._trace.fileno(), store)}, seconds=START
+        is_boxed = foreign and sandbox.is_used(self._choice)
+        for left in reversed(range(sandbox.STARTS if is_boxed else 1)):
+            started = RunnerProcess(
+                sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
+                folder,
+                {**environment, "PYTHONPATH": os.pathsep.join(path)},
+                self._limits.memory,
+                signal_offset=is_boxed,
+                descriptors=(self._trace.fileno(),),
+                of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
             )
-        except RunnerFailure as error:
-            raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
+            begin = inside_runner.start(selection, self._extra, self._trace.fileno(), store)
+            try:
+                answer, _ = started.ask({"begin": begin}, seconds=START)
+                break
+            except RunnerFailure as error:
+                if not left:
+                    raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
         if "trouble" in answer:
             started.stop()
             raise UsageError(str(answer["trouble"]))

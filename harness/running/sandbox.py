@@ -36,6 +36,8 @@ _CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
 }
+#: How often a process is started in a sandbox: a socket that was to be hidden may be gone before that.
+STARTS = 4
 #: Sockets that a container may have from outside, where they are not listed.
 _WELL_KNOWN = ("/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock")
 #: The flag of a socket in /proc/net/unix on which somebody listens.
@@ -146,14 +148,16 @@ def command(arguments: list[str], folder: Path, choice: str = "auto", writable: 
         state_root().mkdir(parents=True, exist_ok=True, mode=0o700)
     secret = [folder.resolve() for folder in (state_root(), expected_root()) if folder.is_dir()]
     hidden = [part for folder in secret for part in ("--tmpfs", str(folder))]
-    hidden += [part for path in _doors() for part in ("--ro-bind", "/dev/null", path)]
+    doors = [path for path in _doors() if not any(Path(path).is_relative_to(folder) for folder in secret)]
+    hidden += [part for path in doors for part in ("--ro-bind", "/dev/null", path)]
     return ["bwrap", *_namespaces(), "--tmpfs", "/dev/shm", *hidden, *places, "--chdir", str(folder), *arguments]
 
 
 def _doors() -> list[str]:
     """The sockets on which some program listens, such as that of tmux, of systemd or of docker.
 
-    A file system that is read-only does not keep anyone from connecting, and such a program does what it is told.
+    A file system that is read-only does not keep anyone from connecting, and such a program does what it is told. One
+    that is gone before the sandbox is made cannot be hidden, and the sandbox is not made: `STARTS`.
     """
     found = [os.environ.get("SSH_AUTH_SOCK", ""), *_WELL_KNOWN]
     with contextlib.suppress(OSError):

@@ -11,7 +11,7 @@ from harness.candidate import Candidate
 from harness.errors import UsageError
 from harness.report.cell import FAIL, PASS
 from harness.running import sandbox
-from harness.running.candidate_process import CandidateProcess, Limits
+from harness.running.candidate_process import CandidateProcess, Limits, started
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 
@@ -169,3 +169,20 @@ def writes(*inputs):
     seen = [name for name in os.environ if name.startswith(("PYTEST", "LLTM"))]
     raise RuntimeError(f"wrote: {{', '.join(wrote)}}; seen: {{', '.join(seen) or 'none'}}")
 """
+
+
+@pytest.mark.skipif(bool(sandbox.why_none()), reason="bubblewrap is not installed or not permitted here")
+def test_a_socket_that_is_gone_is_hidden_no_more(by_name: dict[str, Slot], monkeypatch: pytest.MonkeyPatch) -> None:
+    """bubblewrap makes no sandbox where what it shall hide is gone; the next one hides what is there then."""
+    asked = []
+
+    def doors() -> list[str]:
+        asked.append(None)
+        return ["/no/such/door"] if len(asked) == 1 else []
+
+    monkeypatch.setattr(sandbox, "_doors", doors)
+    source = by_name["right"].source
+    assert isinstance(source, Candidate)
+    process = started(source.text, Limits(seconds=60))
+    process.stop()
+    assert len(asked) == 2
