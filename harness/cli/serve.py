@@ -240,7 +240,7 @@ def _be_the_judge(asked: dict[str, Any], descriptors: Sequence[int], server: int
         end_with_parent(server)
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
+        forking.close_all_but(launching.in_a_fork())
         forking.take_over_streams()
         for number in serving.ENDINGS:  # what this server ignores says nothing about the command
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

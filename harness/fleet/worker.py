@@ -131,7 +131,7 @@ def _be_the_judge(parent: int, said: Path, command: Sequence[str], arguments: li
         output = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
         for descriptor, to in ((0, nothing), (1, output), (2, output)):
             os.dup2(to, descriptor)
-        forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
+        forking.close_all_but(launching.in_a_fork())
         if command:
             os.execvp(command[0], [*command, *arguments])
         code = _pytest(arguments)

@@ -133,7 +133,7 @@ def _be_the_command(asked: dict[str, object], descriptors: Sequence[int], server
         end_with_parent(server)
         for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), *descriptors)):
             os.dup2(descriptor, number)
-        forking.close_all_but({zygote.fileno() for zygote in launching.zygotes.values()})
+        forking.close_all_but(launching.in_a_fork())
         sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
         words, folder = list(asked["words"]), str(asked["folder"])  # type: ignore[call-overload]
         os.chdir(folder)
