@@ -31,6 +31,13 @@ A product or a sum over K terms also errs in its accumulator:
 - u sqrt(A^2 @ B^2) is for products that are computed in parts, each rounded to the dtype, for example input and state
   of a recurrent cell. It is the size of a partial sum whose terms have random signs.
 
+What is added to a product may be where its sum begins: BLAS adds the terms of A @ B to C one by one, for few rows, and
+so does a kernel whose accumulator starts with the bias. So an addition to a product, or to a part of one, errs by
+
+    fl(A @ B + C) = (A @ B + C) + (u |A @ B + C| + eta + u_acc g(K) |C|) xi
+
+and so does what is added after it. `addmm` and `baddbmm` err by as much.
+
 A result beyond the largest number of its dtype is infinite. Terms of a product or a sum may add up to a finite number
 although their partial sums, in some order, overflow the accumulator. The largest partial sum of any order is that of
 all terms of one sign, (sum |t| + |sum t|) / 2. Where it is beyond the accumulator's range, the result is infinite in
@@ -99,6 +106,8 @@ _AGAIN = 2.0**-6
 #: Up to this many elements, numpy is faster than torch.
 _FEW = 2**12
 _MULTIPLY = PRODUCTS | OF_TWO
+#: Products that are added to their first argument.
+_TO_ANOTHER = frozenset({_aten.addmm.default, _aten.baddbmm.default})
 _LARGEST_OF_ALL = torch.finfo(torch.float64).max
 
 
@@ -339,6 +348,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         self._before: list[bool] = []
         #: g(K) of the last product or sum.
         self._growth: Tensor | float = 0.0
+        #: The last product, or the last sum that goes on with it, and g(K) of the product.
+        self._product: tuple[Tensor, Tensor | float] | None = None
         self._noise = Noise(seed, runs)
         #: The runs in which a sum that may overflow does.
         self._overflowing = [run for run in range(runs) if (seed + run) & 4]
@@ -494,6 +505,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     ) -> Tensor:
         """The result of the operation with that number, with its errors."""
         amplitude = self._known(number, result)
+        is_new = amplitude is None
         if amplitude is None:
             amplitude = self._found(func, result, args, kwargs, place, of_complex)
             if self._amplitudes:
@@ -513,7 +525,17 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if before is not None:  # what is infinite stays infinite: a mask of -inf has no error
             own = torch.where(before.isfinite(), own, before)
         self._overflow(own, amplitude.overflows)
-        return own.movedim(0, dim).reshape(result.shape) if dim else own
+        own = own.movedim(0, dim).reshape(result.shape) if dim else own
+        if is_new and (func is _ADD or func in PRODUCTS):
+            self._remember_product(func, own, args)
+        return own
+
+    def _remember_product(self, func: Any, result: Tensor, args: tuple[Any, ...]) -> None:
+        """Keep the result if something that is added to it may be where its sum begins."""
+        if func in PRODUCTS:
+            self._product = result, self._growth
+        elif self._product is not None and any(_is_part(term, self._product[0]) for term in args):
+            self._product = result, self._product[1]
 
     def _found(
         self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], place: int, of_complex: bool
@@ -637,10 +659,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         factors = [(factor.abs(), factor.square()) for factor in args[-2:]] if func in PRODUCTS else []
         if factors or sums is not None:  # also those of no terms: the growth is that of the last one
             self._growth = _growth(func, terms, args, self._accumulator)
-        goes_on = _region.one_sum > 0 and func is _aten.add.Tensor
-        terms_of_any_order = None
-        if _region.any_order and func is _aten.add.Tensor and all(_is_real(term) for term in args):
-            terms_of_any_order = (args[0].abs() + args[1].abs()).expand(result.shape)
+        begins = args[0].abs().expand(result.shape) if func in _TO_ANOTHER else None
+        added = self._most_of_added(result, args, unit) if func is _ADD else None
         amplitude, overflows = torch.empty_like(result), torch.zeros((), dtype=torch.bool)
         stored = self._largest_sum if _region.wide else self._largest
         # Part by part, so that intermediate results stay in the cache.
@@ -651,6 +671,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                 (left, left_squared), (right, right_squared) = factors
                 both = part if right.dim() == 3 else ...
                 magnitudes = left[part] @ right[both]
+                if begins is not None:
+                    magnitudes.add_(begins[part], alpha=abs(kwargs.get("beta", 1)))
                 partial = (left_squared[part] @ right_squared[both]).sqrt_()
                 sums_of_one_sign = (magnitudes + y.abs()).div_(2)
                 overflows = _marked(overflows, result, part, sums_of_one_sign, self._largest_sum)
@@ -658,14 +680,31 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                 of_part.add_(_times(magnitudes, self._growth, part), alpha=self._accumulator)
                 of_part.add_(partial, alpha=unit)
             elif sums is not None:
-                added = terms if func in MEANS else 1
-                overflows = _marked(overflows, result, part, sums[part] + y.abs(), 2 * self._largest_sum / added)
+                divisor = terms if func in MEANS else 1
+                overflows = _marked(overflows, result, part, sums[part] + y.abs(), 2 * self._largest_sum / divisor)
                 of_part.add_(_times(sums[part], self._growth, part), alpha=self._accumulator)
-            elif terms_of_any_order is not None:
-                of_part.add_(terms_of_any_order[part], alpha=unit)
-            elif goes_on:
-                of_part.add_(_times(y.abs(), self._growth, part), alpha=self._accumulator)
+            elif added is not None:
+                of_part.add_(added[part])
         return amplitude, overflows if overflows.dim() or bool(overflows) else None
+
+    def _most_of_added(self, result: Tensor, args: tuple[Any, ...], unit: float) -> Tensor | None:
+        """By how much more an addition errs whose terms are parts of longer sums; None where they are not."""
+        more = None
+        if _region.any_order and all(_is_real(term) for term in args):
+            more = (args[0].abs() + args[1].abs()).mul_(unit)
+        elif _region.one_sum:
+            more = _times(result.abs(), self._growth, ...).mul_(self._accumulator)
+        if self._product is not None:
+            product, growth = self._product
+            for this, other in (args[:2], args[1::-1]):
+                if _is_real(other) and _is_part(this, product):
+                    if isinstance(growth, Tensor):
+                        is_whole = this.numel() == growth.numel() and this.is_contiguous()
+                        growth = growth.reshape(this.shape) if is_whole else growth.amax()
+                    of_other = (other.abs() * growth).mul_(self._accumulator)
+                    more = of_other if more is None else more + of_other
+                    break
+        return None if more is None else more.expand(result.shape)
 
     def _most_of_scattered(
         self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -718,6 +757,11 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
 
 def _is_real(value: Any) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _is_part(value: Any, product: Tensor) -> bool:
+    """Whether this is a view of the product: the product is kept, so that nothing else has its memory."""
+    return _is_real(value) and value.untyped_storage().data_ptr() == product.untyped_storage().data_ptr()
 
 
 def _is_number(value: Any) -> bool:

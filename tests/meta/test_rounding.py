@@ -237,6 +237,51 @@ def test_a_reference_that_leaves_float64_is_told_so() -> None:
         normal(3).float()
 
 
+# what is added to a product
+
+
+def begun_with(c: Tensor, a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
+    """c + a @ b in that dtype; the terms are added to c one after another."""
+    total, a, b = c.to(dtype), a.to(dtype), b.to(dtype)
+    for k in range(a.shape[-1]):
+        total = total + a[..., k, None] * b[..., k, None, :]
+    return total
+
+
+#: How a reference adds a matrix to a product, or to a part of one.
+ADDED: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "behind it": lambda c, a, b: a @ b + c,
+    "before it": lambda c, a, b: c + a @ b,
+    "of another shape": lambda c, a, b: (a @ b).unflatten(1, (-1, 10)) + c.unflatten(1, (-1, 10)),
+    "to a part": lambda c, a, b: (a @ torch.cat((b, b), 1))[:, : b.shape[1]] + c,
+    "in two halves": lambda c, a, b: a @ b + c / 2 + c / 2,
+    "to a batch": lambda c, a, b: a[None] @ b[None] + c,
+    "addmm": torch.addmm,
+    "baddbmm": lambda c, a, b: torch.baddbmm(c[None], a[None], b[None]),
+}
+
+
+@pytest.mark.parametrize("equal", [False, True], ids=["different", "equal"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("how", ADDED)
+def test_a_sum_may_begin_with_what_is_added_to_a_product(how: str, dtype: torch.dtype, equal: bool) -> None:
+    """BLAS adds few rows so, and so does a kernel whose accumulator starts with the bias."""
+    a = torch.full((2, 67), 0.37, dtype=dtype).double() if equal else normal(2, 67).to(dtype).double()
+    b, c = (0.003 * normal(67, 200)).to(dtype).double(), (-3 * normal(2, 200).abs()).to(dtype).double()
+    made = of(lambda: ADDED[how](c, a, b), dtype)
+    got = begun_with(c, a, b, dtype).reshape(made.exact.shape)
+    assert compare(got, made).holds
+    rounded = begun_with(c.to(torch.float16).double(), a, b, dtype).reshape(made.exact.shape)
+    assert not compare(rounded, made).holds
+
+
+def test_what_is_added_to_products_of_elements_is_rounded_once() -> None:
+    a, b, c = (normal(67, 67, seed=seed) for seed in range(3))
+    made = of(lambda: torch.stack((a @ b, a * b + c))).sigma.view(2, -1)[1]
+    alone = of(lambda: a * b + c).sigma
+    assert float(made.mean() / alone.mean()) == pytest.approx(1, abs=0.5)  # 16 runs; the growth of 67 terms is 8
+
+
 # sums by index
 
 
