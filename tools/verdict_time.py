@@ -98,7 +98,9 @@ def _timed(folder: Path, device: str, kept: Path | None) -> list[Timed]:
 def _clocked(folder: Path, name: str, served: bool, command: Sequence[str]) -> Timed:
     load, began = os.getloadavg()[0], time.monotonic()
     code = _run(folder, command)
-    return Timed(name, served, round(time.monotonic() - began, 2), round(load, 2), code)
+    timed = Timed(name, served, round(time.monotonic() - began, 2), round(load, 2), code)
+    print(f"{name}{', with a server' if served else ''}: {_cell(timed)}", file=sys.stderr, flush=True)
+    return timed
 
 
 def _run(folder: Path, command: Sequence[str]) -> int:
