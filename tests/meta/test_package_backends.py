@@ -144,7 +144,7 @@ _LOSES_AN_ARGUMENT = [
     ("quack", "rms_norm", ("weight, eps)", "weight, 1e-6)")),
     ("quack", "cross_entropy", ("ignore_index=ignore_index", "ignore_index=-100")),
     ("flag_gems", "rms_norm", ("weight, eps)", "weight * 1.001, eps)")),
-    ("flag_gems", "layer_norm", ("weight, bias, eps)", "weight, bias, 1e-5)")),
+    ("flag_gems", "layer_norm", ("weight, bias, eps)", "weight, None, eps)")),
     ("flag_gems", "geglu", ("approximate=approximate", "approximate='none'")),
 ]
 

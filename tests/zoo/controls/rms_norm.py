@@ -96,7 +96,7 @@ class GradientByTheCube(RootMeanSquare):
 
 @control(gives_up=OLD_STYLE)
 class ReadsTheRoundedSum(RootMeanSquare):
-    """rstd is that of the sum before it is rounded, and backward reads the rounded one, as flash-linear-attention does."""
+    """rstd is that of the sum before it is rounded, and backward reads the rounded one, as fla-core's kernels do."""
 
     def total(self, input: Tensor, residual: Optional) -> Tensor:
         return input.clone() if residual is None else _wide(input) + _wide(residual)
