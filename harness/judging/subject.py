@@ -6,7 +6,8 @@ reported in the same words by all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -160,17 +161,8 @@ class Subject:
                 raise Failure(f"no output requires grad, but should: {', '.join(wanted)} require it {where}")
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
-        try:
+        with self.in_backward(wanted, scenario):
             found = backward.gradients(ys, list(wanted.values()), gs, retain=retain)
-        except RunnerFailure as error:
-            raise Ended(
-                f"the candidate's process {error} in backward, but should return gradients of {', '.join(wanted)} "
-                f"{where}"
-            ) from error
-        except CANDIDATE_ERRORS as error:
-            raise Failure(
-                f"backward raised {one_line(error)}; it should return gradients of {', '.join(wanted)} {where}"
-            ) from error
         gradients = {}
         for (name, tensor), given in zip(wanted.items(), found, strict=True):
             # The engine returns None both for a forgotten gradient and for no dependence; zero is right for the latter.
@@ -185,6 +177,20 @@ class Subject:
                     raise Failure(f"{what} of the gradient of {name} was {was}, but should be {should} {where}")
             gradients[name] = gradient
         return gradients
+
+    @contextmanager
+    def in_backward(self, wanted: Iterable[str], scenario: Scenario) -> Iterator[None]:
+        """What is raised inside is the candidate's, and becomes a Failure: its backward computes these gradients.
+
+        The function itself is not on the stack then, so the judge could not tell it from an error of the suite.
+        """
+        rest = f"gradients of {', '.join(wanted)} [{scenario.describe(self.operator)}]"
+        try:
+            yield
+        except RunnerFailure as error:
+            raise Ended(f"the candidate's process {error} in backward, but should return {rest}") from error
+        except CANDIDATE_ERRORS as error:
+            raise Failure(f"backward raised {one_line(error)}; it should return {rest}") from error
 
     def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
         """The reference's gradient of that input; None if nothing in the loss depends on it, as without steps."""

@@ -70,7 +70,7 @@ def _inputs_die(subject: Subject, scenario: Scenario) -> None:
     # Leaves are held by the nodes that accumulate their gradients; computed tensors only by the code that saved them.
     call = Call(tuple(t * 1 if t.requires_grad else t.clone() for t in leaves.inputs), leaves.cotangents)
     outputs = subject.outputs(call, scenario)
-    _backward(outputs, leaves)
+    _backward(subject, scenario, outputs, leaves)
     alive = {arg.name: weakref.ref(x) for arg, x in zip(subject.operator.inputs, call.inputs, strict=True)}
     del call
     gc.collect()
@@ -83,22 +83,24 @@ def _inputs_die(subject: Subject, scenario: Scenario) -> None:
         )
 
 
-def _backward(outputs: tuple[Tensor, ...], call: Call) -> None:
-    leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
+def _backward(subject: Subject, scenario: Scenario, outputs: tuple[Tensor, ...], call: Call) -> None:
+    pairs = zip(subject.operator.inputs, call.inputs, strict=True)
+    leaves = {arg.name: tensor for arg, tensor in pairs if tensor.requires_grad}
     if leaves:
         ys, gs = call.used(outputs)
-        torch.autograd.grad(ys, leaves, gs, allow_unused=True)
+        with subject.in_backward(leaves, scenario):
+            torch.autograd.grad(ys, list(leaves.values()), gs, allow_unused=True)
 
 
 def _growth(subject: Subject, scenario: Scenario) -> str:
     call = subject.realise(scenario)
     first = SIMULATED_CALLS if subject.device in SIMULATED else CALLS
     for _ in range(BEFORE):
-        _backward(subject.outputs(call, scenario), call)
+        _backward(subject, scenario, subject.outputs(call, scenario), call)
     for calls in (first << doubled for doubled in range(_ROUNDS)):
         before = _everywhere(subject)
         for _ in range(calls):
-            _backward(subject.outputs(call, scenario), call)
+            _backward(subject, scenario, subject.outputs(call, scenario), call)
         grown = [now - then for now, then in zip(_everywhere(subject), before, strict=True)]
         if max(grown) <= _LEFT * calls:
             break
@@ -171,14 +173,14 @@ def _may_keep(subject: Subject, sizes: Sizes) -> int:
 def _held(subject: Subject, scenario: Scenario) -> _Held:
     """Measure the second of two calls: permanent buffers are made in the first."""
     call = subject.realise(scenario)
-    _backward(subject.outputs(call, scenario), call)
+    _backward(subject, scenario, subject.outputs(call, scenario), call)
     empty = bytes_in_use.in_use(subject.torch_device)
     if subject.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     outputs = subject.outputs(call, scenario)
     own = sum(y.nbytes for y in outputs)
     before = bytes_in_use.in_use(subject.torch_device) - empty - own
-    _backward(outputs, call)
+    _backward(subject, scenario, outputs, call)
     after = bytes_in_use.in_use(subject.torch_device) - empty - own
     peak = bytes_in_use.peak() - empty if subject.device == "cuda" else 0
     return _Held(before, after, peak)

@@ -93,7 +93,8 @@ def _without_graph(tally: Tally, scenario: Scenario) -> str:
     subject = tally.subject
     call = subject.realise(scenario)
     outputs = subject.outputs(call, scenario)
-    first = _gradients(subject, call, outputs, retain_graph=False)
+    with subject.in_backward((arg.name for arg in subject.operator.inputs if arg.differentiable), scenario):
+        first = _gradients(subject, call, outputs, retain_graph=False)
     _hold(tally, scenario, (), first, "backward without retain_graph")
     try:
         second = _gradients(subject, call, outputs, retain_graph=False)
