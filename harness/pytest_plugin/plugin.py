@@ -56,6 +56,7 @@ from harness.running.selection import Selection, Slot, not_installed, of_package
 from spec.contract import DTYPES
 
 gpu_turns.take_turns()  # before anything uses CUDA
+workers.compile_alone()
 # Imports the properties, so that their references to library functions are saved before a candidate can replace any.
 _PROPERTIES = all_properties()
 

@@ -86,3 +86,15 @@ def test_values_of_every_dtype_are_judged_before_the_rest(conformance: Run, tmp_
     by_group = {group: {worker for worker, _, its in seen if its == group} for _, _, group in seen}
     assert len(by_group) == 12, "of each dtype what is decisive, and two levels of the rest"
     assert all(len(its) == 1 for its in by_group.values())
+
+
+@pytest.mark.parametrize(("count", "set", "then"), [("1", None, None), ("8", None, "1"), ("8", "4", "4")])
+def test_one_of_several_workers_compiles_alone(
+    monkeypatch: pytest.MonkeyPatch, count: str, set: str | None, then: str | None
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", count)
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    if set:
+        monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", set)
+    workers.compile_alone()
+    assert workers.os.environ.get("TORCHINDUCTOR_COMPILE_THREADS") == then
