@@ -100,6 +100,19 @@ _LARGE = "large"
 _EACH = 8
 #: What is judged first, in every dtype: whether values and gradients are right at all.
 _DECISIVE = ("forward-parity", "vjp-parity")
+#: The properties with cells of more than half a minute on a GPU, those of the longest first: a worker that began with
+#: one of them last would end minutes after the others.
+_DEAREST = (
+    "harvested-sizes",
+    "combinations",
+    "global-state",
+    "gradient-subsets",
+    "drawn-calls",
+    "compile",
+    "sizes",
+    "no-side-effects",
+    "memory",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -336,15 +349,19 @@ def _place(item: pytest.Item) -> int:
     """The decisive properties first, then level by level; tests that judge nothing come last.
 
     Before them all, if there are several workers: what takes most of a GPU's memory, while the others hold little.
+    After the decisive ones, if there are many workers: the dearest, one by one.
     """
     if _WORKER in os.environ and any(mark.args == (_LARGE,) for mark in item.iter_markers("xdist_group")):
         return -1
-    property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+    property, dear = _PROPERTIES.get(names.property_of(names.parts(item.name)[0])), len(_DECISIVE)
     if property is None:
-        return len(_DECISIVE) + len(LEVELS)
+        return dear + len(_DEAREST) + len(LEVELS)
     if property.name in _DECISIVE:
         return _DECISIVE.index(property.name)
-    return len(_DECISIVE) + LEVELS.index(property.level)
+    groups = [str(mark.args[0]) for mark in item.iter_markers("xdist_group")]
+    if property.name in _DEAREST and any(group.endswith(f"-{property.name}") for group in groups):
+        return dear + _DEAREST.index(property.name)
+    return dear + len(_DEAREST) + LEVELS.index(property.level)
 
 
 def _is_empty(item: pytest.Item) -> bool:
@@ -487,7 +504,8 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
     The decisive properties are a group of their own, which share their oracles and are judged before the others. With
-    many workers, a group is of a single backend, and of a single level: otherwise some workers would have no work.
+    many workers, a group is of a single backend, and of a single level or a single dear property: otherwise some
+    workers would have no work.
     """
     if property is not None and property.large:
         return [_LARGE] * len(found)
@@ -499,7 +517,8 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     groups = [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
     if property is None or first or len(set(groups)) >= _EACH * at_work:
         return groups
-    return [f"{group}-{property.level}" for group in groups]
+    part = property.name if property.name in _DEAREST else property.level
+    return [f"{group}-{part}" for group in groups]
 
 
 class Judge:
