@@ -30,7 +30,7 @@ def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
 def compile_alone() -> None:
     """In one of several workers, let torch.compile compile in the worker itself, unless the environment says otherwise.
 
-    It starts as many processes as there are cores, and would do so in each worker. Call it before torch.compile is used.
+    It starts as many processes as there are cores, and would do so in each worker. Call it before torch.compile.
     """
     if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
