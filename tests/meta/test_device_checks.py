@@ -82,6 +82,7 @@ def place() -> Slot:
                 39,
                 "0x87654320",
                 "thread (0,0,0) in block (0,0,0)",
+                ("out_of_bounds_kernel()",),
             ),
             2,
         ),
@@ -162,6 +163,16 @@ def test_what_other_kernels_do_is_told_apart(place: Slot) -> None:
     assert cell_of(place, "initcheck", ours, 0, namespace="cuda_raw_pointer").verdict == FAIL
     counted = cell_of(place, "initcheck", CLEAN.replace("0 errors", "3 errors"), 0, namespace="cuda_raw_pointer")
     assert counted.verdict == FAIL, "errors that were counted but not printed"
+
+
+def test_a_function_that_is_inlined_in_a_kernel_counts_as_it(place: Slot) -> None:
+    """Seen on an H200: the place of a read by `cuda-accessor` was c10::Half::operator float()."""
+    line = "=========     Address 0x7f3c7ec000fc\n"
+    inlined = INITCHECK.replace("vectorAdd(int *)", "c10::Half::operator float() const")
+    for frame, verdict in (("cuda_raw_pointer::lltm_forward", FAIL), ("at::native::copy", PASS)):
+        within = f"{line}=========         Device Frame: {frame}(int *)+0x30 in /src/lltm.cu:44\n"
+        cell = cell_of(place, "initcheck", inlined.replace(line, within), 0, namespace="cuda_raw_pointer")
+        assert cell.verdict == verdict
 
 
 @pytest.mark.parametrize(("runs", "verdict"), [([DIED, CLEAN], PASS), ([DIED, DIED], NO_EVIDENCE)])
