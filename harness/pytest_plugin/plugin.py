@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -24,6 +25,7 @@ from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import HarnessError, Unavailable, UsageError
 from harness.executing.lifeline import end_with_parent
+from harness.executing.runner import lost_device
 from harness.judging import judge as judging
 from harness.judging import stored
 from harness.judging.one_thread import one_thread
@@ -67,6 +69,10 @@ _WORKER = "PYTEST_XDIST_WORKER"
 _KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
+#: The processes that judge after an implementation has cost this one its CUDA device.
+_LOST = pytest.StashKey[Isolation]()
+#: Seconds that one of those has for a cell: pytest's limit in pyproject.toml.
+_LONGEST = 600.0
 _EXAMPLES = pytest.StashKey[Examples]()
 _SELECTED = pytest.StashKey[Selection]()
 #: Names of the tests whose cells are in the report of an earlier run.
@@ -233,8 +239,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     files = suite_files.digests() if selection.candidates and not is_worker and not _is_sandboxed(config) else None
     if isolated:
-        limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
-        isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
+        choice = config.getoption("sandbox")
+        isolation = config.stash[_ISOLATION] = Isolation(selection, _limits(config), choice=choice)
         config.add_cleanup(isolation.stop)
         if is_worker:
             config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
@@ -242,6 +248,10 @@ def pytest_configure(config: pytest.Config) -> None:
             config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
         _record(config, selection, files)
+
+
+def _limits(config: pytest.Config) -> Limits:
+    return Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
 
 
 def _read_properties(config: pytest.Config) -> None:
@@ -562,9 +572,30 @@ class Judge:
         self._request.node.user_properties.append((_CELL, json.dumps(jsonable(asdict(cell)))))
 
     def _judged(self, property: Property) -> Cell:
-        isolation = self._request.config.stash.get(_ISOLATION, None)
-        with stored.used(_store(self._request.config)):
-            return self._slot.judge(property) if isolation is None else isolation.judge(self._slot, property.name)
+        config = self._request.config
+        isolation = config.stash.get(_ISOLATION, None) or config.stash.get(_LOST, None)
+        with stored.used(_store(config)):
+            return self._judged_here(property) if isolation is None else isolation.judge(self._slot, property.name)
+
+    def _judged_here(self, property: Property) -> Cell:
+        """The cell, judged in this process. If that costs it its CUDA device, other processes judge from then on."""
+        began, cell, error = time.monotonic(), None, None
+        try:
+            cell = self._slot.judge(property)
+        except Exception as raised:
+            error = raised
+        why = lost_device()
+        if why:
+            config = self._request.config
+            isolation = config.stash[_LOST] = Isolation(_selection(config), replace(_limits(config), seconds=_LONGEST))
+            config.add_cleanup(isolation.stop)
+            if cell is None or cell.verdict not in (FAIL, DECLARED):
+                reason = f"the process could use its CUDA device no more («{why}») while {property.name} was judged"
+                cell = self._slot.ended(property.name, f"{reason}, but should return", time.monotonic() - began)
+        elif error is not None:
+            raise error
+        assert cell is not None
+        return cell
 
 
 def _store(config: pytest.Config) -> Path | None:
@@ -585,7 +616,7 @@ def _one_thread_a_worker() -> Iterator[None]:
     """Give each of several workers one thread: small tensors gain nothing from more."""
     with one_thread():
         yield
-    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
+    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT and not lost_device():
         torch.cuda.empty_cache()  # frees gigabytes for other workers on this GPU
 
 

@@ -243,8 +243,8 @@ class Isolation:
             reason = f"the process {error} while {property} was judged, but should return"
         self._trace.seek(0)
         call, _, script = self._trace.read(_TEXT).decode("utf-8", "replace").partition("\n")
-        cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
-        return replace(cell, figures={"reproducer": script}) if script else cell
+        cell = slot.ended(property, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
+        return replace(cell, figures={**cell.figures, "reproducer": script}) if script else cell
 
     def _started(self, slot: Slot) -> RunnerProcess:
         """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
