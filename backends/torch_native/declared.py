@@ -115,7 +115,7 @@ _CROSS_ENTROPY = declared(
     "cross_entropy",
     "F.cross_entropy on CUDA adds up the losses of the rows, and of the classes with label smoothing, in float16: "
     "their sum overflows although the mean is finite, and so does the number of more than 65504 rows",
-    dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "sizes", "vjp-parity"), FLOAT16),
+    dict.fromkeys(("drawn-calls", "forward-parity", "sizes", "vjp-parity"), FLOAT16),
     CUDA,
 )
 

@@ -140,7 +140,7 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
     worst = [figures["worst"] for figures in found.values() if "worst" in figures]
     if worst:
         merged["worst"] = max(worst, key=lambda figure: figure["used"])
-    for count in ("scenarios", "beyond_float64"):
+    for count in ("scenarios", "beyond_float64", "undecided"):
         counts = [figures[count] for figures in found.values() if count in figures]
         if counts:
             merged[count] = sum(counts)

@@ -4,7 +4,9 @@ Expected results need some sixty runs of the reference. One run is enough for a 
 out or confuses two things. A result that has half of its digits right passes; any other is judged by its expected
 result, as every call is. So nothing fails by this comparison, and what is wrong by less is not seen.
 
-Where the reference itself jumps, its result is not asked: at a kink, two right gradients may differ.
+Where the reference itself jumps, its result is not asked: at a kink, two right gradients may differ. Nor is it where
+the reference in the dtype fails as well: a sum over 500 equal steps in bfloat16 stops growing where a term is half a
+unit of its last place, which one rounding of a sigmoid more or less decides.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def run_near(tally: Tally, scenario: Scenario) -> None:
     if right:
         tally.scenarios += 1
     else:
-        tally.run(scenario)
+        tally.run(scenario, spared=True)
 
 
 def passes(subject: Subject, scenario: Scenario, outputs: Sequence[Tensor], gradients: Mapping[str, Tensor]) -> bool:

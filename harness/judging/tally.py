@@ -40,18 +40,23 @@ class Tally:
         self.in_ulps = in_ulps
         #: Failures in which the reference in this dtype fails too.
         self.suspected: list[str] = []
+        #: Those of calls of which nothing is asked then.
+        self.undecided: list[str] = []
         #: Counts of `harness.judging.ulps.histogram`, for outputs and for gradients.
         self.ulps: dict[str, Tensor] = {}
         self.evidence: dict[str, bool] = {}
         self.worst: dict[str, Any] = {"used": -1.0}
 
-    def run(self, scenario: Scenario, what: str = EVERYTHING) -> None:
-        """Call the candidate once and compare all that it returns with the oracle. Raises Failure with a reproducer."""
+    def run(self, scenario: Scenario, what: str = EVERYTHING, spared: bool = False) -> None:
+        """Call the candidate once and compare all that it returns with the oracle. Raises Failure with a reproducer.
+
+        Where the reference in this dtype fails too, there is no evidence at the end; with `spared`, nothing is asked.
+        """
         try:
             self._run(scenario, what)
         except Failure as failure:
             if self._may_be_ours(scenario, failure):
-                self.suspected.append(str(failure))
+                (self.undecided if spared else self.suspected).append(str(failure))
                 return
             raise failure.adding(reproducer=script(self.subject, scenario, str(failure))) from failure
 
@@ -231,6 +236,8 @@ class Tally:
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         beyond = {"beyond_float64": self.precise} if self.precise else {}
+        if self.undecided:
+            beyond["undecided"] = len(self.undecided)
         figures = {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
         counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
         return {**figures, "ulps": counted} if counted else figures

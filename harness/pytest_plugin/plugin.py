@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -24,6 +25,7 @@ from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import HarnessError, Unavailable, UsageError
 from harness.executing.lifeline import end_with_parent
+from harness.executing.runner import lost_device
 from harness.judging import judge as judging
 from harness.judging import stored
 from harness.judging.one_thread import one_thread
@@ -56,6 +58,7 @@ from harness.running.selection import Selection, Slot, not_installed, of_package
 from spec.contract import DTYPES
 
 gpu_turns.take_turns()  # before anything uses CUDA
+workers.compile_alone()
 # Imports the properties, so that their references to library functions are saved before a candidate can replace any.
 _PROPERTIES = all_properties()
 
@@ -66,6 +69,10 @@ _WORKER = "PYTEST_XDIST_WORKER"
 _KEPT = 2**30
 _SEED = "conformance-examples-seed"
 _ISOLATION = pytest.StashKey[Isolation]()
+#: The processes that judge after an implementation has cost this one its CUDA device.
+_LOST = pytest.StashKey[Isolation]()
+#: Seconds that one of those has for a cell: pytest's limit in pyproject.toml.
+_LONGEST = 600.0
 _EXAMPLES = pytest.StashKey[Examples]()
 _SELECTED = pytest.StashKey[Selection]()
 #: Names of the tests whose cells are in the report of an earlier run.
@@ -99,6 +106,19 @@ _LARGE = "large"
 _EACH = 8
 #: What is judged first, in every dtype: whether values and gradients are right at all.
 _DECISIVE = ("forward-parity", "vjp-parity")
+#: The properties with cells of more than half a minute on a GPU, those of the longest first: a worker that began with
+#: one of them last would end minutes after the others.
+_DEAREST = (
+    "harvested-sizes",
+    "combinations",
+    "global-state",
+    "gradient-subsets",
+    "drawn-calls",
+    "compile",
+    "sizes",
+    "no-side-effects",
+    "memory",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -219,8 +239,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     files = suite_files.digests() if selection.candidates and not is_worker and not _is_sandboxed(config) else None
     if isolated:
-        limits = Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
-        isolation = config.stash[_ISOLATION] = Isolation(selection, limits, choice=config.getoption("sandbox"))
+        choice = config.getoption("sandbox")
+        isolation = config.stash[_ISOLATION] = Isolation(selection, _limits(config), choice=choice)
         config.add_cleanup(isolation.stop)
         if is_worker:
             config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
@@ -228,6 +248,10 @@ def pytest_configure(config: pytest.Config) -> None:
             config.stash[_BROKEN] = _not_importable(isolation, selection)
     if not is_worker and not config.getoption("collectonly"):
         _record(config, selection, files)
+
+
+def _limits(config: pytest.Config) -> Limits:
+    return Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
 
 
 def _read_properties(config: pytest.Config) -> None:
@@ -335,15 +359,19 @@ def _place(item: pytest.Item) -> int:
     """The decisive properties first, then level by level; tests that judge nothing come last.
 
     Before them all, if there are several workers: what takes most of a GPU's memory, while the others hold little.
+    After the decisive ones, if there are many workers: the dearest, one by one.
     """
     if _WORKER in os.environ and any(mark.args == (_LARGE,) for mark in item.iter_markers("xdist_group")):
         return -1
-    property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+    property, dear = _PROPERTIES.get(names.property_of(names.parts(item.name)[0])), len(_DECISIVE)
     if property is None:
-        return len(_DECISIVE) + len(LEVELS)
+        return dear + len(_DEAREST) + len(LEVELS)
     if property.name in _DECISIVE:
         return _DECISIVE.index(property.name)
-    return len(_DECISIVE) + LEVELS.index(property.level)
+    groups = [str(mark.args[0]) for mark in item.iter_markers("xdist_group")]
+    if property.name in _DEAREST and any(group.endswith(f"-{property.name}") for group in groups):
+        return dear + _DEAREST.index(property.name)
+    return dear + len(_DEAREST) + LEVELS.index(property.level)
 
 
 def _is_empty(item: pytest.Item) -> bool:
@@ -486,7 +514,8 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
     The decisive properties are a group of their own, which share their oracles and are judged before the others. With
-    many workers, a group is of a single backend, and of a single level: otherwise some workers would have no work.
+    many workers, a group is of a single backend, and of a single level or a single dear property: otherwise some
+    workers would have no work.
     """
     if property is not None and property.large:
         return [_LARGE] * len(found)
@@ -498,7 +527,8 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     groups = [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
     if property is None or first or len(set(groups)) >= _EACH * at_work:
         return groups
-    return [f"{group}-{property.level}" for group in groups]
+    part = property.name if property.name in _DEAREST else property.level
+    return [f"{group}-{part}" for group in groups]
 
 
 class Judge:
@@ -542,9 +572,30 @@ class Judge:
         self._request.node.user_properties.append((_CELL, json.dumps(jsonable(asdict(cell)))))
 
     def _judged(self, property: Property) -> Cell:
-        isolation = self._request.config.stash.get(_ISOLATION, None)
-        with stored.used(_store(self._request.config)):
-            return self._slot.judge(property) if isolation is None else isolation.judge(self._slot, property.name)
+        config = self._request.config
+        isolation = config.stash.get(_ISOLATION, None) or config.stash.get(_LOST, None)
+        with stored.used(_store(config)):
+            return self._judged_here(property) if isolation is None else isolation.judge(self._slot, property.name)
+
+    def _judged_here(self, property: Property) -> Cell:
+        """The cell, judged in this process. If that costs it its CUDA device, other processes judge from then on."""
+        began, cell, error = time.monotonic(), None, None
+        try:
+            cell = self._slot.judge(property)
+        except Exception as raised:
+            error = raised
+        why = lost_device()
+        if why:
+            config = self._request.config
+            isolation = config.stash[_LOST] = Isolation(_selection(config), replace(_limits(config), seconds=_LONGEST))
+            config.add_cleanup(isolation.stop)
+            if cell is None or cell.verdict not in (FAIL, DECLARED):
+                reason = f"the process could use its CUDA device no more («{why}») while {property.name} was judged"
+                cell = self._slot.ended(property.name, f"{reason}, but should return", time.monotonic() - began)
+        elif error is not None:
+            raise error
+        assert cell is not None
+        return cell
 
 
 def _store(config: pytest.Config) -> Path | None:
@@ -565,7 +616,7 @@ def _one_thread_a_worker() -> Iterator[None]:
     """Give each of several workers one thread: small tensors gain nothing from more."""
     with one_thread():
         yield
-    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT:
+    if torch.cuda.is_available() and torch.cuda.memory_reserved() > _KEPT and not lost_device():
         torch.cuda.empty_cache()  # frees gigabytes for other workers on this GPU
 
 

@@ -27,6 +27,15 @@ def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
     return max(1, min(bounds))
 
 
+def compile_alone() -> None:
+    """In one of several workers, let torch.compile compile in the worker itself, unless the environment says otherwise.
+
+    It starts as many processes as there are cores, and would do so in each worker. Call it before torch.compile.
+    """
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+
+
 def of_this_machine(on_gpus: bool) -> int:
     """`count` for the cores and the memory that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

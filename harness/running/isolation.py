@@ -66,6 +66,8 @@ class Isolation:
         self._place: tuple[str, str] | None = None
         self._outside: CandidateProcess | None = None
         self._inside: RunnerProcess | None = None
+        #: The next inner process, which imports the suite and was asked nothing yet.
+        self._prepared: RunnerProcess | None = None
         #: The process in which sanitizers watch what a candidate compiles.
         self._sanitized: CandidateProcess | None = None
         #: The file to which the inner process writes what it is about to do. It has no name, so none is ever left.
@@ -97,15 +99,19 @@ class Isolation:
     def begin(self, asked: Sequence[tuple[Slot, str]]) -> None:
         """Judge those of the cells that the inner process judges from now on, in this order; `judge` waits for each.
 
-        The two processes work at the same time then.
+        The two processes work at the same time then. On a GPU they take turns, and the inner one imports meanwhile what
+        it needs: it is no fork of this process there.
         """
-        if not _is_one_place(asked):
-            return
         inner = [
             (slot, property)
             for slot, property in asked
             if isinstance(slot.source, Candidate) and not self._properties[property].outside
         ]
+        if not _is_one_place(asked):
+            if inner and len({(slot.backend, slot.device) for slot, _ in asked}) == 1:
+                self._turn_to(inner[0][0])
+                self._prepared = self._launched(inner[0][0])
+            return
         self._ahead = {(slot.id, property): Future() for slot, property in inner}
         self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)
         self._thread.start()
@@ -166,13 +172,13 @@ class Isolation:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
             self._end_processes()  # it may have been about to start one
-        self._outside = self._inside = self._sanitized = self._place = None
+        self._outside = self._inside = self._prepared = self._sanitized = self._place = None
         if self._trace is not None:
             self._trace.close()
             self._trace = None
 
     def _end_processes(self) -> None:
-        for process in (self._outside, self._inside, self._sanitized):
+        for process in (self._outside, self._inside, self._prepared, self._sanitized):
             if process is not None:
                 process.stop()
 
@@ -243,35 +249,16 @@ class Isolation:
             reason = f"the process {error} while {property} was judged, but should return"
         self._trace.seek(0)
         call, _, script = self._trace.read(_TEXT).decode("utf-8", "replace").partition("\n")
-        cell = slot.cell(property, FAIL, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
-        return replace(cell, figures={"reproducer": script}) if script else cell
+        cell = slot.ended(property, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
+        return replace(cell, figures={**cell.figures, "reproducer": script}) if script else cell
 
     def _started(self, slot: Slot) -> RunnerProcess:
         """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
-        foreign, folder, selection = False, Path.cwd(), self._selection
-        if isinstance(slot.source, Candidate):
-            foreign, folder = True, sandbox.scratch(slot.source.text)
-            # Only this candidate, and complete paths: the process has another working folder.
-            places = tuple(path.resolve() for path in selection.spec_paths)
-            selection = replace(selection, candidates=(slot.source.text,), backends=(), spec_paths=places)
-        if self._trace is None:
-            self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
-        command = [sys.executable, "-P", "-m", inside_runner.__name__]
-        environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
-        store = expected_root() if not foreign and sandbox.is_used(self._choice) else None
-        path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
-        is_boxed = foreign and sandbox.is_used(self._choice)
+        is_boxed = isinstance(slot.source, Candidate) and sandbox.is_used(self._choice)
         for left in reversed(range(sandbox.STARTS if is_boxed else 1)):
-            started = RunnerProcess(
-                sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
-                folder,
-                {**environment, "PYTHONPATH": os.pathsep.join(path)},
-                self._limits.memory,
-                signal_offset=is_boxed,
-                descriptors=(self._trace.fileno(),),
-                of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
-            )
-            begin = inside_runner.start(selection, self._extra, self._trace.fileno(), store)
+            started, self._prepared = self._prepared or self._launched(slot), None
+            assert self._trace is not None
+            begin = inside_runner.start(self._selected(slot), self._extra, self._trace.fileno(), self._store(slot))
             try:
                 answer, _ = started.ask({"begin": begin}, seconds=START)
                 break
@@ -282,6 +269,37 @@ class Isolation:
             started.stop()
             raise UsageError(str(answer["trouble"]))
         return started
+
+    def _launched(self, slot: Slot) -> RunnerProcess:
+        """An inner process that was asked nothing yet."""
+        foreign = isinstance(slot.source, Candidate)
+        folder = sandbox.scratch(slot.source.text) if isinstance(slot.source, Candidate) else Path.cwd()
+        if self._trace is None:
+            self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
+        command = [sys.executable, "-P", "-m", inside_runner.__name__]
+        environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
+        path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
+        return RunnerProcess(
+            sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
+            folder,
+            {**environment, "PYTHONPATH": os.pathsep.join(path)},
+            self._limits.memory,
+            signal_offset=foreign and sandbox.is_used(self._choice),
+            descriptors=(self._trace.fileno(),),
+            of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
+        )
+
+    def _selected(self, slot: Slot) -> Selection:
+        """What the inner process may judge: of candidates only this one, by complete paths. It has another folder."""
+        if not isinstance(slot.source, Candidate):
+            return self._selection
+        places = tuple(path.resolve() for path in self._selection.spec_paths)
+        return replace(self._selection, candidates=(slot.source.text,), backends=(), spec_paths=places)
+
+    def _store(self, slot: Slot) -> Path | None:
+        """The folder of expected results that the inner process may use."""
+        foreign = isinstance(slot.source, Candidate)
+        return expected_root() if not foreign and sandbox.is_used(self._choice) else None
 
 
 def _is_one_place(asked: Sequence[tuple[Slot, str]]) -> bool:

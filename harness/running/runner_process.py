@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,7 +142,7 @@ class RunnerProcess:
                 raise self._ended() from None
             if got is not None:
                 return got
-            if self._base is not None and self._resident() > self._base + self._memory:
+            if self._base is not None and self._takes_more_than(self._base + self._memory):
                 raise self._failed(f"took more than {self._memory / 2**30:.3g} GB of memory")
         raise self._failed(f"was still running after {seconds:.0f} s")
 
@@ -159,13 +159,27 @@ class RunnerProcess:
         self.stop()
         return RunnerFailure(how)
 
+    def _takes_more_than(self, memory: int) -> bool:
+        """Whether the process and all that it started have more memory; what several of them share counts once.
+
+        torch.compile forks as many workers as there are cores: 32 of them have 8 GB that are the same.
+        """
+        return self._resident() > memory and self._of_all(lambda process: process.memory_full_info().pss) > memory
+
     def _resident(self) -> int:
-        """Bytes of memory of the process and of everything that it started."""
-        total = 0
+        """Bytes of memory of the process and of everything that it started; what they share counts in each."""
         with contextlib.suppress(psutil.Error):
             top = psutil.Process(self._process.pid)
             self._known.update((child.pid, child) for child in (top, *top.children(recursive=True)))
+        return self._of_all(lambda process: process.memory_info().rss)
+
+    def _of_all(self, bytes_of: Callable[[psutil.Process], int]) -> int:
+        """The sum over the processes; of one that this process may not look into, the resident bytes."""
+        total = 0
         for process in list(self._known.values()):
             with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
+                try:
+                    total += bytes_of(process)
+                except psutil.AccessDenied:
+                    total += process.memory_info().rss
         return total

@@ -145,6 +145,15 @@ class Slot:
         names = (self.operator.name, self.backend, self.device, dtype)
         return Cell(*names, property, verdict, reason, seconds=round(seconds, 4))
 
+    def ended(self, property: str, reason: str, seconds: float) -> Cell:
+        """The cell of an implementation that cost its process or its device; `declared` if the backend declares it."""
+        if isinstance(self.source, FoundBackend):
+            for declaration in self.source.backend.declared:
+                if declaration.covers(property, self.operator.name, self.device, self.dtype):
+                    cell = self.cell(property, DECLARED, declaration.reason, seconds)
+                    return replace(cell, figures={"seen": reason})
+        return self.cell(property, FAIL, reason, seconds)
+
     def judge(self, property: Property) -> Cell:
         """Load the implementation and judge it.
 

@@ -40,7 +40,10 @@ _OF_A_LIBRARY = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """One report of the tool. Unknown fields are empty; an unknown `line` is 0."""
+    """One report of the tool. Unknown fields are empty; an unknown `line` is 0.
+
+    `kernel` is the function of the place, which may be inlined. `within` are the functions that it is inlined in.
+    """
 
     what: str
     kernel: str = ""
@@ -48,6 +51,7 @@ class Finding:
     line: int = 0
     address: str = ""
     thread: str = ""
+    within: tuple[str, ...] = ()
 
     def in_words(self) -> str:
         """The finding in one line."""
@@ -81,6 +85,7 @@ def parse(said: str) -> tuple[list[Finding], int | None]:
 def _finding(record: Sequence[str]) -> Finding:
     text = "\n".join(line for line in record if not line.startswith(("Host Frame", "Saved host")))
     place, thread, address = _PLACE.search(text), _THREAD.search(text), _ADDRESS.search(text)
+    frames = [match["kernel"] for match in _PLACE.finditer(text)]
     what = record[0] if place is None or place.start() > len(record[0]) else record[0][: place.start()].rstrip()
     return Finding(
         what=what,
@@ -89,11 +94,12 @@ def _finding(record: Sequence[str]) -> Finding:
         line=int(place["line"] or 0) if place else 0,
         address=address[1] if address else "",
         thread=f"thread {thread[1]} in block {thread[2]}" if thread else "",
+        within=tuple(dict.fromkeys(frame for frame in frames if frame != frames[0])),
     )
 
 
 def _is_of(namespace: str, finding: Finding) -> bool:
-    return namespace in finding.kernel or not finding.kernel
+    return not finding.kernel or any(namespace in function for function in (finding.kernel, *finding.within))
 
 
 def _is_own(finding: Finding) -> bool:

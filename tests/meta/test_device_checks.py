@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from harness.errors import Unavailable
-from harness.report.cell import FAIL, NO_EVIDENCE, PASS
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.running.selection import Selection, Slot, slots
-from harness.sanitizing import compute_sanitizer
+from harness.sanitizing import compute_sanitizer, products
 from harness.sanitizing.compute_sanitizer import TOOLS, WatchedCalls, program
 from harness.sanitizing.findings import Finding, cell_of, parse
 
@@ -82,6 +82,7 @@ def place() -> Slot:
                 39,
                 "0x87654320",
                 "thread (0,0,0) in block (0,0,0)",
+                ("out_of_bounds_kernel()",),
             ),
             2,
         ),
@@ -164,6 +165,16 @@ def test_what_other_kernels_do_is_told_apart(place: Slot) -> None:
     assert counted.verdict == FAIL, "errors that were counted but not printed"
 
 
+def test_a_function_that_is_inlined_in_a_kernel_counts_as_it(place: Slot) -> None:
+    """Seen on an H200: the place of a read by `cuda-accessor` was c10::Half::operator float()."""
+    line = "=========     Address 0x7f3c7ec000fc\n"
+    inlined = INITCHECK.replace("vectorAdd(int *)", "c10::Half::operator float() const")
+    for frame, verdict in (("cuda_raw_pointer::lltm_forward", FAIL), ("at::native::copy", PASS)):
+        within = f"{line}=========         Device Frame: {frame}(int *)+0x30 in /src/lltm.cu:44\n"
+        cell = cell_of(place, "initcheck", inlined.replace(line, within), 0, namespace="cuda_raw_pointer")
+        assert cell.verdict == verdict
+
+
 @pytest.mark.parametrize(("runs", "verdict"), [([DIED, CLEAN], PASS), ([DIED, DIED], NO_EVIDENCE)])
 def test_what_says_nothing_is_asked_once_more(
     place: Slot, monkeypatch: pytest.MonkeyPatch, runs: list[str], verdict: str
@@ -177,6 +188,45 @@ def test_what_says_nothing_is_asked_once_more(
     monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
     assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("synccheck").verdict == verdict
     assert not list(said)
+
+
+OURS = INITCHECK.replace("vectorAdd", "cuda_raw_pointer::gates")
+
+
+@pytest.mark.parametrize(
+    ("copy", "verdict", "words"),
+    [
+        (CLEAN, FAIL, "initcheck found «Uninitialized __global__ memory read"),
+        (
+            INITCHECK,
+            NOT_RUN,
+            "initcheck does not see what a product writes in float32 on this GPU: it reports a copy of",
+        ),
+    ],
+)
+def test_initcheck_is_asked_about_copies_of_products(
+    place: Slot, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str, words: str
+) -> None:
+    """Seen on an H200: every element of a product in float16, which cuBLAS had written."""
+    asked = []
+
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        text = copy if "harness.sanitizing.products" in command else OURS
+        return subprocess.CompletedProcess([], 0, stdout=text, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    cell = WatchedCalls(place, Selection(), "compute-sanitizer").cell("initcheck")
+    assert (cell.verdict, len(asked), asked[1][-1]) == (verdict, 2, "float32")
+    assert words in cell.reason
+    assert cell.figures["findings"]
+    assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("memcheck").verdict == FAIL, "others are not"
+    assert len(asked) == 3
+
+
+def test_the_products_that_are_copied_can_be_made() -> None:
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        products.copy_products(dtype, "cpu")
 
 
 @pytest.mark.parametrize("tool", TOOLS)

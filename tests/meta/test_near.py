@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.discovery import load_function, operator
-from harness.errors import Failure
+from harness.errors import Failure, NoEvidence
 from harness.judging import inference, near, tally
 from harness.judging.inference import hold_without_grad
 from harness.judging.near import passes, run_near
@@ -82,6 +82,24 @@ def test_nothing_fails_by_the_comparison_itself(monkeypatch: pytest.MonkeyPatch)
     assert not passes(subject, scenario, outputs, subject.gradients(call, outputs, scenario))
     run_near(made, scenario)
     assert made.evidence, "it was judged by its expected results"
+
+
+def test_where_the_reference_in_the_dtype_fails_too_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    contract = operator("lltm")
+
+    def odd(*inputs: Tensor) -> tuple[Tensor, ...]:
+        new_h, new_cell = contract.forward(*inputs)
+        return new_h, new_cell + (0.0 if new_cell.dtype == torch.float64 else 0.5)
+
+    made = Tally(_subject("lltm", odd))
+    made.subject = replace(made.subject, operator=replace(contract, forward=odd))
+    scenario = _scenario(contract, values="zeros of bias")
+    run_near(made, scenario)
+    assert len(made.undecided) == 1
+    assert made.figures()["undecided"] == 1
+    made.run(scenario)
+    with pytest.raises(NoEvidence, match="the suite suspects itself"):
+        made.figures()
 
 
 def _mask(x: Tensor, w: Tensor, g: Tensor) -> Tensor:

@@ -114,6 +114,19 @@ def test_the_memory_of_a_child_counts(make: Make) -> None:
         process.ask({}, seconds=30)
 
 
+def test_memory_that_children_share_counts_once(make: Make) -> None:
+    """Four processes with the same 200 MB have 800 resident."""
+    process = make(
+        "kept = b'x' * (200 * 2**20); first = asked()['id']; reply({'id': first}); second = asked()['id']\n"
+        "for _ in range(3):\n    if os.fork() == 0: time.sleep(60)\n"
+        "time.sleep(1.5); reply({'id': second}); asked()",
+        memory=2**28,
+    )
+    for _ in range(2):
+        process.ask({}, seconds=30)
+    assert process._resident() > 2**29
+
+
 def test_texts_have_nothing_that_a_terminal_obeys(make: Make) -> None:
     odd = r"{'a\\x1b[2J': ['\\u202e', '\\ud800', 'plain']}"
     process = make(f"id = asked()['id']; print('\\x1b[2J', flush=True); reply({{'id': id, 'odd': {odd}}}); asked()")

@@ -73,16 +73,30 @@ def test_what_is_large_comes_first_and_goes_to_one_worker(conformance: Run, tmp_
 def test_values_of_every_dtype_are_judged_before_the_rest(conformance: Run, tmp_path: Path) -> None:
     """By two workers too, although the groups of the other properties are larger."""
     chosen = ["--backend=python-autograd", "--operator=mlp", "--device=cpu", f"--report={tmp_path / 'report.json'}"]
-    asked = "determinism forward_parity layouts vjp_parity"
+    asked = "determinism drawn_calls forward_parity layouts vjp_parity"
     alone = conformance(asked, *chosen, "--collect-only").stdout
-    order = re.findall(r"::test_(\w+)\[", alone)[:16]
-    assert order == ["forward_parity"] * 4 + ["vjp_parity"] * 4 + ["layouts"] * 4 + ["determinism"] * 4
+    order = re.findall(r"::test_(\w+)\[", alone)[:20]
+    assert [*dict.fromkeys(order)] == ["forward_parity", "vjp_parity", "drawn_calls", "layouts", "determinism"]
     printed = conformance(asked, *chosen, "-n", "2", "--dist", "loadgroup", "-vv").stdout
     seen = re.findall(r"\[(gw\d)\] \[ *\d+%\] PASSED .*test_(\w+)\[.*@(\S+)", printed)
-    assert len(seen) == 16
+    assert len(seen) == 20
     for worker in ("gw0", "gw1"):
         groups = [group.startswith("first-") for its, _, group in seen if its == worker]
         assert groups == sorted(groups, reverse=True), seen
+        dear = [name == "drawn_calls" for its, name, group in seen if its == worker and not group.startswith("first-")]
+        assert dear == sorted(dear, reverse=True), "what takes longest comes next"
     by_group = {group: {worker for worker, _, its in seen if its == group} for _, _, group in seen}
-    assert len(by_group) == 12, "of each dtype what is decisive, and two levels of the rest"
+    assert len(by_group) == 16, "of each dtype what is decisive, what is dear, and two levels of the rest"
     assert all(len(its) == 1 for its in by_group.values())
+
+
+@pytest.mark.parametrize(("count", "set", "then"), [("1", None, None), ("8", None, "1"), ("8", "4", "4")])
+def test_one_of_several_workers_compiles_alone(
+    monkeypatch: pytest.MonkeyPatch, count: str, set: str | None, then: str | None
+) -> None:
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", count)
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    if set:
+        monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", set)
+    workers.compile_alone()
+    assert workers.os.environ.get("TORCHINDUCTOR_COMPILE_THREADS") == then
