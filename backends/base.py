@@ -106,6 +106,17 @@ class Declaration:
         )
 
 
+def declarations(
+    operator: str, reason: str, properties: Mapping[str, tuple[torch.dtype, ...]], device: str | None = None
+) -> tuple[Declaration, ...]:
+    """One reason for many properties of an operator, each in some dtypes."""
+    return tuple(
+        Declaration(property, reason, operator=operator, device=device, dtype=dtype)
+        for property, dtypes in properties.items()
+        for dtype in dtypes
+    )
+
+
 @dataclass(frozen=True)
 class Peer:
     """A function of PyTorch that computes something else with the same shapes: timed beside an operator, never judged.

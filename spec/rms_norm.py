@@ -18,7 +18,9 @@ d rstd/d total_i = -rstd^3 total_i / N, the chain rule gives:
 
 Precision. For float16 and bfloat16, the mean square, rstd, xhat and the bracket are computed in float32; for the other
 dtypes, in the dtype itself. total, xhat and h may be rounded to the dtype. The last operations are rounded to it:
-xhat w, g xhat, the product with rstd, the sum with r, and the sums over rows.
+xhat w, g xhat, the product with rstd, the sum with r, and the sums over rows. With a residual, rstd may be that of the
+sum before it is rounded, and backward may read total, which is rounded: xhat in the bracket then has a rounding of its
+own, which rstd does not follow.
 
 Source: B. Zhang, R. Sennrich, "Root Mean Square Layer Normalization" (2019). The derivation is ours.
 """
@@ -33,7 +35,7 @@ from torch import Tensor
 from spec import rowwise
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Shape, Tensors
-from spec.rounding import stored, wide
+from spec.rounding import of_half, stored, wide
 from spec.rowwise import case, few_cases, tokens_cases
 from spec.values import rms_norm as values
 
@@ -63,6 +65,8 @@ def vjp(
     """Gradients by name, by the formulae of the module's docstring."""
     g, *of_total = cotangents
     _, rstd, xhat = intermediates(input, residual, eps).values()
+    if residual is not None and of_half():  # total as backward reads it, by the rstd of the sum that was not rounded
+        xhat = stored(xhat, input.dtype)
     with wide(g, g if weight is None else g * weight) as (wide_g, h):
         difference = h - xhat * (h * xhat).mean(-1, keepdim=True)
     d_total = (rstd * difference).to(input.dtype)

@@ -1,19 +1,35 @@
-"""What fla-core's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts."""
+"""What fla-core's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts.
+
+`results/nvidia-h200/packages.json` shows each failure, in float32 and bfloat16.
+"""
 
 from __future__ import annotations
 
-from backends.base import Declaration
+import torch
+
+from backends.base import Declaration, declarations
+
+_FLOAT32 = (torch.float32,)
+_BOTH = (torch.float32, torch.bfloat16)
 
 _NO_ROWS = (
     "defect: backward of no rows raises ZeroDivisionError, since layer_norm_bwd divides by the number of programs"
 )
+_WIDE_ROWS = "layer_norm_fwd raises for rows of 64 KB: 'This layer norm doesn't support feature dim >= 64KB.'"
+_WIDE_HEADS = "rotary_embedding_fwdbwd asserts heads of at most 256 elements: 'Only support D <= 256'"
 
 DECLARED = (
     Declaration("sizes", _NO_ROWS, operator="layer_norm"),
+    *declarations("layer_norm", _NO_ROWS, {"determinism": _BOTH, "drawn-calls": _BOTH}),
+    *declarations("layer_norm", _WIDE_ROWS, {"memory": _FLOAT32}),
     Declaration("sizes", _NO_ROWS, operator="rms_norm"),
-    Declaration(
-        "sizes",
-        "rotary_embedding_fwdbwd asserts heads of at most 256 elements: 'Only support D <= 256'",
-        operator="rotary",
+    *declarations("rms_norm", _WIDE_ROWS, {"memory": _FLOAT32}),
+    Declaration("sizes", _WIDE_HEADS, operator="rotary"),
+    *declarations("rotary", _WIDE_HEADS, {"combinations": _BOTH}),
+    *declarations(
+        "rotary",
+        "defect: more than 65535 sequences raise 'Triton Error [CUDA]: invalid argument', since each is a block of the "
+        "second axis of the grid (flash-linear-attention#172)",
+        {"determinism": _BOTH},
     ),
 )

@@ -23,10 +23,14 @@ BACKEND = Backend(
     },
     needs={"flag_gems": "flag-gems", "sqlalchemy": "SQLAlchemy", "yaml": "PyYAML", "triton": "triton"},
     lacks={
-        # Judging it would let the kernel write over tensors of the judge.
+        # Judging them would let the kernel write over tensors of the judge, or end its use of the device.
         "layer_norm": {
             "images": "defect: layer_norm_backward takes the first dimension for all rows, and writes beyond the "
             "gradients of weight and bias (FlagGems#5392)",
+            "no-affine": "defect: layer_norm_backward takes the first dimension for all rows: the gradient of a tensor "
+            "of rank 3 is wrong (FlagGems#5392)",
+            "vector": "defect: layer_norm_backward takes the first dimension for all rows: of a tensor of rank 1 it "
+            "reads beyond mean and reciprocal deviation (FlagGems#5392)",
         },
         "rms_norm": {
             "no-weight": "flag_gems.rms_norm needs a weight: rms_norm_forward makes it contiguous",

@@ -1,8 +1,17 @@
-"""What Liger-Kernel's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts."""
+"""What Liger-Kernel's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts.
+
+`results/nvidia-h200/packages.json` shows each failure, in float32 and bfloat16. Of embedding in bfloat16, `layouts` and
+`drawn-calls` fail by chance, with the order in which atomic operations are rounded: they are not declared.
+"""
 
 from __future__ import annotations
 
-from backends.base import Declaration
+import torch
+
+from backends.base import Declaration, declarations
+
+_FLOAT32, _BFLOAT16 = (torch.float32,), (torch.bfloat16,)
+_BOTH = (torch.float32, torch.bfloat16)
 
 _OVER_INPUTS = (
     "defect: backward writes the gradients over gate and up, which their owner may still use; upstream calls it "
@@ -11,16 +20,37 @@ _OVER_INPUTS = (
 _OVER_LOGITS = (
     "defect: forward writes the gradient over the logits, which their owner may still use (Liger-Kernel#343, #272)"
 )
-_OVER_HEADS = "defect: forward turns the queries in place, and backward the cotangent (Liger-Kernel#272)"
+_OVER_HEADS = (
+    "defect: forward turns the queries in place and returns them, and backward the cotangent (Liger-Kernel#272)"
+)
+_STRIDED_LOGITS = (
+    "defect: the gradient of logits that are not contiguous is the logits themselves, since a copy inside an "
+    "autograd.Function does not require grad"
+)
+_LONG_ROWS = (
+    "calculate_settings raises for rows of more than 65536 elements: 'Cannot launch Triton kernel since n = 65920 "
+    "exceeds the recommended Triton blocksize = 65536.'"
+)
+_LONG_ROWS_OF_SOFTMAX = (
+    "defect: a row of more than 65536 elements raises, and the kernel for such rows is never chosen (Liger-Kernel#1252)"
+)
 
 DECLARED = (
     Declaration("autograd-hooks", _OVER_LOGITS, operator="cross_entropy"),
     Declaration("autograd-hooks", _OVER_HEADS, operator="rotary"),
-    Declaration(
-        "layouts",
-        "defect: the gradient of logits that are not contiguous is the logits themselves, since a copy inside an "
-        "autograd.Function does not require grad",
-        operator="cross_entropy",
+    Declaration("layouts", _STRIDED_LOGITS, operator="cross_entropy"),
+    *declarations("cross_entropy", _STRIDED_LOGITS, {"combinations": _BOTH, "drawn-calls": _BOTH}),
+    *declarations(
+        "cross_entropy",
+        "defect: backward scales the stored gradient in place, so a second backward scales it again",
+        {"repeated-backward": _BOTH},
+    ),
+    *declarations("geglu", _OVER_INPUTS, {"repeated-backward": _BOTH}),
+    *declarations("swiglu", _OVER_INPUTS, {"repeated-backward": _BOTH}),
+    *declarations(
+        "rotary",
+        _OVER_HEADS,
+        {"combinations": _BOTH, "inference-modes": _BOTH, "memory": _FLOAT32, "repeated-backward": _BOTH},
     ),
     Declaration("no-side-effects", _OVER_LOGITS, operator="cross_entropy"),
     Declaration("no-side-effects", _OVER_INPUTS, operator="geglu"),
@@ -36,10 +66,45 @@ DECLARED = (
         "defect: no indices raise, since LigerEmbeddingFunction views them with a size of -1; it is experimental",
         operator="embedding",
     ),
-    Declaration(
-        "sizes",
-        "defect: a row of more than 65536 elements raises, and the kernel for such rows is never chosen "
-        "(Liger-Kernel#1252)",
-        operator="softmax",
+    Declaration("sizes", _LONG_ROWS_OF_SOFTMAX, operator="softmax"),
+    *declarations("softmax", _LONG_ROWS_OF_SOFTMAX, {"memory": _FLOAT32}),
+    *declarations("rms_norm", _LONG_ROWS, {"memory": _FLOAT32}),
+    *declarations("swiglu", _LONG_ROWS, {"memory": _FLOAT32}),
+    *declarations(
+        "embedding",
+        "LigerEmbeddingFunction adds up the gradient by atomic operations, in another order each time",
+        {"determinism": _BOTH},
+    ),
+    *declarations(
+        "embedding",
+        "defect: backward adds up the gradient of an entry in the half type, and rounds each sum; it is experimental",
+        dict.fromkeys(
+            (
+                "combinations",
+                "concurrent-threads",
+                "inference-modes",
+                "repeated-backward",
+                "uninitialised-memory",
+                "vjp-parity",
+            ),
+            _BFLOAT16,
+        ),
+    ),
+    *declarations(
+        "softmax",
+        "defect: backward adds up the products of result and cotangent in the half type",
+        dict.fromkeys(
+            (
+                "combinations",
+                "concurrent-threads",
+                "drawn-calls",
+                "inference-modes",
+                "layouts",
+                "repeated-backward",
+                "uninitialised-memory",
+                "vjp-parity",
+            ),
+            _BFLOAT16,
+        ),
     ),
 )

@@ -4,6 +4,6 @@ import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    from quack import cross_entropy, rmsnorm, softmax
+    from quack import cross_entropy, rmsnorm
 
-__all__ = ["cross_entropy", "rmsnorm", "softmax"]
+__all__ = ["cross_entropy", "rmsnorm"]

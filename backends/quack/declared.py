@@ -1,7 +1,66 @@
-"""What QuACK's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts."""
+"""What QuACK's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts.
+
+`results/nvidia-h200/packages.json` shows each failure, in float32 and bfloat16; no record has float16.
+"""
 
 from __future__ import annotations
 
-from backends.base import Declaration
+import torch
 
-DECLARED: tuple[Declaration, ...] = ()
+from backends.base import declarations
+
+_FLOAT32, _BFLOAT16 = (torch.float32,), (torch.bfloat16,)
+
+_ODD_WIDTH = (
+    "defect: an odd width does not compile in bfloat16 ('The compiler could not build valid IR'): the copy of one "
+    "element has 16 bits, and cp.async copies 32 at least"
+)
+#: What calls the operator at the contract's smallest size, whose rows have five elements.
+_AT_ODD_WIDTHS = dict.fromkeys(
+    (
+        "combinations",
+        "concurrent-threads",
+        "determinism",
+        "drawn-calls",
+        "forward-parity",
+        "gradient-subsets",
+        "inference-modes",
+        "invariants",
+        "layouts",
+        "no-side-effects",
+        "raw-backward",
+        "repeated-backward",
+        "sizes",
+        "uninitialised-memory",
+        "vjp-parity",
+    ),
+    _BFLOAT16,
+)
+
+DECLARED = (
+    *declarations("cross_entropy", _ODD_WIDTH, _AT_ODD_WIDTHS),
+    *declarations("rms_norm", _ODD_WIDTH, _AT_ODD_WIDTHS),
+    *declarations(
+        "cross_entropy",
+        "quack.cross_entropy takes rows without gaps, aligned to the vector that divides the width: it raises "
+        "'Mismatched mX.strides[1] ..., expected to be 1' or 'Misaligned Tensor data'",
+        {"combinations": _FLOAT32, "drawn-calls": _FLOAT32, "layouts": _FLOAT32},
+    ),
+    *declarations(
+        "cross_entropy",
+        "defect: backward of rows that are not dense raises, since it asks the gradient, which is, for the strides of "
+        "the logits",
+        {"no-side-effects": _FLOAT32},
+    ),
+    *declarations(
+        "rms_norm",
+        "quack.rmsnorm takes a weight without gaps, and tensors aligned to the vector that divides the width: it "
+        "raises 'Mismatched mW.strides[0] ..., expected to be 1' or 'Misaligned Tensor data'",
+        {"combinations": _FLOAT32, "drawn-calls": _FLOAT32, "gradient-subsets": _FLOAT32, "layouts": _FLOAT32},
+    ),
+    *declarations(
+        "rms_norm",
+        "RMSNormBackward says so: 'RMSNormBackward does not support N > 128k with dtype >= 32 bits'",
+        {"memory": _FLOAT32},
+    ),
+)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from backends.base import CPU, Declaration
+from backends.base import CPU, Declaration, declarations
 
 BOTH = (torch.float16, torch.bfloat16)
 BFLOAT16, FLOAT16 = (torch.bfloat16,), (torch.float16,)
@@ -15,8 +15,4 @@ BFLOAT16, FLOAT16 = (torch.bfloat16,), (torch.float16,)
 def declared(
     operator: str, reason: str, properties: Mapping[str, tuple[torch.dtype, ...]], device: str = CPU
 ) -> tuple[Declaration, ...]:
-    return tuple(
-        Declaration(property, reason, operator=operator, device=device, dtype=dtype)
-        for property, dtypes in properties.items()
-        for dtype in dtypes
-    )
+    return declarations(operator, reason, properties, device)

@@ -148,6 +148,27 @@ def test_an_exception_of_the_candidate_is_its_own(function: Callable[..., Any]) 
     assert cell.reason == "shine: the candidate raised ZeroDivisionError: theirs, but should not raise"
 
 
+class _BackwardBreaks(HonestCell):
+    """Backward raises from its call of this number on: the function itself is not on the stack then."""
+
+    def __init__(self, right: int) -> None:
+        self.right = right
+
+    def cotangents(self, g_h: torch.Tensor, g_c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        self.right -= 1
+        if self.right < 0:
+            raise ZeroDivisionError("theirs")
+        return g_h, g_c
+
+
+@pytest.mark.parametrize("right", [0, 1, 2, 3])
+@pytest.mark.parametrize("property", ["memory", "repeated-backward"])
+def test_an_exception_in_backward_is_the_candidates(property: str, right: int) -> None:
+    cell = judged(_BackwardBreaks(right), property, torch.float32)
+    assert cell.verdict == FAIL
+    assert "ZeroDivisionError: theirs" in cell.reason
+
+
 def _exits(*_: Any) -> None:
     raise SystemExit("enough")
 

@@ -92,3 +92,17 @@ class GradientByTheCube(RootMeanSquare):
     def d_total(self, h: Tensor, xhat: Tensor, rstd: Tensor) -> Tensor:
         x = xhat / rstd
         return rstd * h - x * (rstd * rstd * rstd * (h * x).mean(-1, keepdim=True))
+
+
+@control(gives_up=OLD_STYLE)
+class ReadsTheRoundedSum(RootMeanSquare):
+    """rstd is that of the sum before it is rounded, and backward reads the rounded one, as fla-core's kernels do."""
+
+    def total(self, input: Tensor, residual: Optional) -> Tensor:
+        return input.clone() if residual is None else _wide(input) + _wide(residual)
+
+    def new_residual(self, total: Tensor, output: Tensor) -> Tensor:
+        return total.to(output.dtype)
+
+    def read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        return x.to(dtype).to(x.dtype)

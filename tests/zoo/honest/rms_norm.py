@@ -56,6 +56,10 @@ class RootMeanSquare:
 
     # backward
 
+    def read(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """What backward takes for x where it computes xhat."""
+        return x
+
     def cotangent(self, g: Tensor) -> Tensor:
         return g
 
@@ -93,7 +97,7 @@ class _Function(torch.autograd.Function):
         input, weight, residual = ctx.saved_tensors
         x = norm.wide(norm.total(input, residual))
         rstd = norm.rstd(norm.mean_square(x), ctx.eps)
-        xhat, wide_g = x * rstd, norm.cotangent(g).to(x.dtype)
+        xhat, wide_g = norm.read(x, input.dtype) * rstd, norm.cotangent(g).to(x.dtype)
         d_total = norm.d_total(norm.scaled_cotangent(wide_g, weight), xhat, rstd).to(input.dtype)
         d_total = d_total if residual is None else norm.with_residual(d_total, of_total)
         d_weight = None if weight is None else norm.d_weight(wide_g, xhat).to(input.dtype)
