@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from backends.base import CUDA
 from harness.errors import Failure
+from harness.judging import traced
 from harness.judging.oracle import expected
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
@@ -77,6 +78,7 @@ def _hold_right_call(subject: Subject, scenario: Scenario, call: WrongCall, was_
 def _is_accepted(subject: Subject, call: WrongCall, grad: bool, room: int, where: str) -> bool:
     """Whether the call was accepted. Raises Failure if its results depend on memory outside its arguments."""
     results = []
+    traced.write_down(f"a call with {call.what}", "")
     for around in AROUND:
         found = _results(subject, call.within(around, room), grad, where)
         if found is None:

@@ -45,12 +45,17 @@ def loses(*inputs):
     torch.cuda._initialized = True
     raise RuntimeError("CUDA error: device-side assert triggered")
 
+def crashes_if_wrong(*inputs):
+    if inputs[0].shape[0] != inputs[3].shape[0]:
+        ctypes.string_at(0)
+    return right(*inputs)
+
 def rms_norm(input, weight=None, residual=None, *, eps=1e-6):
     total = input if residual is None else input + residual
     output = F.rms_norm(total, total.shape[-1:], weight, eps)
     return output if residual is None else (output, total)
 """
-NAMES = ("right", "crashes", "exits", "hangs", "leaks", "loses")
+NAMES = ("right", "crashes", "exits", "hangs", "leaks", "loses", "crashes_if_wrong")
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +110,13 @@ def test_a_process_that_lost_its_device_is_ended(isolation: Isolation, by_name: 
         inner = process._process if isinstance(process, CandidateProcess) else process
         assert inner is None or not inner.alive
     assert isolation.judge(by_name["right"], property).verdict == PASS
+
+
+def test_the_wrong_call_that_ends_a_process_is_named(isolation: Isolation, by_name: dict[str, Slot]) -> None:
+    cell = isolation.judge(by_name["crashes_if_wrong"], "survives-wrong-calls")
+    assert cell.verdict == FAIL
+    assert "died of SIGSEGV while survives-wrong-calls was judged" in cell.reason
+    assert "[a call with input with size 4 for 3 in dimension 0]" in cell.reason, cell.reason
 
 
 def test_a_hang_is_ended(selection: Selection, by_name: dict[str, Slot]) -> None:
