@@ -221,6 +221,8 @@ def test_what_cannot_be_is_suspect(slow: dict[str, float], busy: float, idle: fl
     for _ in range(9):  # medians are compared, and other programs may hold up a few of them
         timer.sample()
     assert timer.trouble is None
+    if "commit" not in slow:  # on a machine with too much to do every reply is late, which is told first
+        timer._committed = [0.0 for _ in timer._committed]
     assert re.match(says, timer.suspicion(least, 0.5)), timer.suspicion(least, 0.5)
 
 

@@ -249,7 +249,7 @@ ENDS_THE_RUN = (
         "not_applicable_in_backward",
         "memory",
         CAUGHT,
-        "the candidate raised NotApplicable: nothing to see",
+        "backward raised NotApplicable: nothing to see; it should return gradients",
         way=ISOLATED,
         shown=READ,
     ),
