@@ -25,7 +25,8 @@ def score(report: Report) -> float:
     level values is asked at gradients too, because it compares both: it holds at values if outputs are right, and at
     gradients if it passed. So 1 means that every cell that was asked passed, whatever level was required.
 
-    - Monotone: if a cell passes that did not pass, and nothing else changes, the score does not fall.
+    - Monotone: if a cell that was asked passes and did not, and nothing else changes, the score does not fall. If the
+      first cell of a level is asked, it may: the weight of the level counts then.
     - It cannot be raised by declaring: a declared cell is asked and did not pass, and no-evidence the same.
     - It cannot be raised by leaving out: a report that is not complete, or whose candidate does not import, scores 0. A
       `not-run` cell is not asked, because the machine or the operator lacks something; but where the candidate's own

@@ -68,10 +68,14 @@ def _drawn(rows: list[tuple[str, tuple[str, str]]]) -> list[Cell]:
     ]
 
 
+def _asked(rows: list[tuple[str, tuple[str, str]]]) -> list[Cell]:
+    return _drawn([row for row in rows if row[1][0] != NOT_RUN] or [(VALUES, (FAIL, ""))])
+
+
 @given(_CELLS, st.data())
 def test_it_does_not_fall_if_one_more_cell_passes(rows: list[tuple[str, tuple[str, str]]], data: st.DataObject) -> None:
     """Of those that were asked: a level of which nothing ran has no weight, and gets its own with its first cell."""
-    cells = _drawn([row for row in rows if row[1][0] != NOT_RUN] or [(VALUES, (FAIL, ""))])
+    cells = _asked(rows)
     chosen = data.draw(st.integers(0, len(cells) - 1))
     better = [replace(cell, verdict=PASS, reason="", level="") if n == chosen else cell for n, cell in enumerate(cells)]
     assert 0 <= _score(*cells) <= _score(*better) <= 1
@@ -79,7 +83,7 @@ def test_it_does_not_fall_if_one_more_cell_passes(rows: list[tuple[str, tuple[st
 
 @given(_CELLS, st.data())
 def test_declaring_does_not_raise_it(rows: list[tuple[str, tuple[str, str]]], data: st.DataObject) -> None:
-    cells = _drawn([row for row in rows if row[1][0] != NOT_RUN] or [(VALUES, (FAIL, ""))])
+    cells = _asked(rows)
     chosen = data.draw(st.integers(0, len(cells) - 1))
     for verdict in (DECLARED, NO_EVIDENCE):
         changed = [
