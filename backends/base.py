@@ -14,7 +14,7 @@ are in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,13 @@ class Declaration:
             and self.device in (None, device)
             and self.dtype in (None, dtype)
         )
+
+
+def declaration_of(
+    declared: Iterable[Declaration], property: str, operator: str, device: str, dtype: torch.dtype
+) -> Declaration | None:
+    """The first of them that is about this cell, if there is one."""
+    return next((each for each in declared if each.covers(property, operator, device, dtype)), None)
 
 
 def declarations(

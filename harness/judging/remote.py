@@ -22,7 +22,14 @@ class RemoteError(HarnessError):
 
 
 class RunnerFailure(HarnessError):
-    """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died"."""
+    """The process ended, exceeded a limit, or sent something that is no reply. The message is a predicate: "died".
+
+    `said` are the last lines that the process printed, if that is known.
+    """
+
+    def __init__(self, how: str, said: str = "") -> None:
+        super().__init__(how)
+        self.said = said
 
 
 #: Pairs (output, argument) that share memory; arguments that changed; outputs with elements in one place of memory;

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from backends.base import CUDA, Declaration
+from backends.base import CUDA, Declaration, declaration_of
 from harness.errors import Ended, Failure
 from harness.judging import foreign_text
 from harness.judging.remote import Remote, RemoteError, RunnerFailure
@@ -83,10 +83,7 @@ class Subject:
 
     def declaration(self, property: str) -> Declaration | None:
         """The backend's declaration that it does not hold this property, if there is one."""
-        for declaration in self.declared:
-            if declaration.covers(property, self.operator.name, self.device, self.dtype):
-                return declaration
-        return None
+        return declaration_of(self.declared, property, self.operator.name, self.device, self.dtype)
 
     def realise(self, scenario: Scenario, around: float = float("nan")) -> Call:
         """The tensors of a scenario on the subject's device, new each time, requiring grad as the scenario wants.

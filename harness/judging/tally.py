@@ -235,10 +235,9 @@ class Tally:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
-        beyond = {"beyond_float64": self.precise} if self.precise else {}
-        if self.undecided:
-            beyond["undecided"] = len(self.undecided)
-        figures = {"scenarios": self.scenarios, **beyond, "tensors": len(self.evidence), "worst": self.worst}
+        rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
+        some = {name: number for name, number in rare.items() if number}
+        figures = {"scenarios": self.scenarios, **some, "tensors": len(self.evidence), "worst": self.worst}
         counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
         return {**figures, "ulps": counted} if counted else figures
 

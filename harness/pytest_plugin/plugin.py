@@ -51,7 +51,7 @@ from harness.running import (
     selection_options,
     suite_files,
 )
-from harness.running.candidate_process import Limits
+from harness.running.candidate_process import Limits, lost
 from harness.running.isolation import Isolation
 from harness.running.option_values import seconds, shard, whole
 from harness.running.selection import Selection, Slot, not_installed, of_packages, slots, to_build
@@ -239,9 +239,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DONE] = frozenset(getattr(config, "workerinput", {}).get(_DONE_NAME, ()))
     files = suite_files.digests() if selection.candidates and not is_worker and not _is_sandboxed(config) else None
     if isolated:
-        choice = config.getoption("sandbox")
-        isolation = config.stash[_ISOLATION] = Isolation(selection, _limits(config), choice=choice)
-        config.add_cleanup(isolation.stop)
+        isolation = config.stash[_ISOLATION] = _processes(config, config.getoption("time_limit"))
         if is_worker:
             config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
         elif not config.getoption("collectonly"):
@@ -250,8 +248,12 @@ def pytest_configure(config: pytest.Config) -> None:
         _record(config, selection, files)
 
 
-def _limits(config: pytest.Config) -> Limits:
-    return Limits(config.getoption("time_limit"), config.getoption("memory_limit") * 2**30)
+def _processes(config: pytest.Config, seconds: float) -> Isolation:
+    """The processes that judge in place of this one, each cell within that time; they end with the run."""
+    limits = Limits(seconds, config.getoption("memory_limit") * 2**30)
+    made = Isolation(_selection(config), limits, choice=config.getoption("sandbox"))
+    config.add_cleanup(made.stop)
+    return made
 
 
 def _read_properties(config: pytest.Config) -> None:
@@ -521,7 +523,7 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
         return [_LARGE] * len(found)
     first = "first-" if property is not None and property.name in _DECISIVE else ""
     groups = [f"{first}{slot.operator.name}-{slot.dtype}" for slot in found]
-    at_work = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    at_work = workers.at_work()
     if len(set(groups)) >= _EACH * at_work:
         return groups
     groups = [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
@@ -579,23 +581,22 @@ class Judge:
 
     def _judged_here(self, property: Property) -> Cell:
         """The cell, judged in this process. If that costs it its CUDA device, other processes judge from then on."""
-        began, cell, error = time.monotonic(), None, None
+        began, cell = time.monotonic(), None
         try:
             cell = self._slot.judge(property)
-        except Exception as raised:
-            error = raised
-        why = lost_device()
-        if why:
-            config = self._request.config
-            isolation = config.stash[_LOST] = Isolation(_selection(config), replace(_limits(config), seconds=_LONGEST))
-            config.add_cleanup(isolation.stop)
-            if cell is None or cell.verdict not in (FAIL, DECLARED):
-                reason = f"the process could use its CUDA device no more («{why}») while {property.name} was judged"
-                cell = self._slot.ended(property.name, f"{reason}, but should return", time.monotonic() - began)
-        elif error is not None:
-            raise error
-        assert cell is not None
-        return cell
+        except Exception:
+            why = lost_device()
+            if not why:
+                raise
+        else:
+            why = lost_device()
+            if not why:
+                return cell
+        config = self._request.config
+        config.stash[_LOST] = _processes(config, _LONGEST)
+        if cell is not None and cell.verdict in (FAIL, DECLARED):
+            return cell
+        return self._slot.ended(property.name, lost(why), time.monotonic() - began)
 
 
 def _store(config: pytest.Config) -> Path | None:

@@ -27,12 +27,17 @@ def count(cores: int, host_bytes: int, gpu_bytes: int | None) -> int:
     return max(1, min(bounds))
 
 
+def at_work() -> int:
+    """How many workers this run has; 1 outside of a worker."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
 def compile_alone() -> None:
     """In one of several workers, let torch.compile compile in the worker itself, unless the environment says otherwise.
 
     It starts as many processes as there are cores, and would do so in each worker. Call it before torch.compile.
     """
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+    if at_work() > 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 

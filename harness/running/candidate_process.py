@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,16 +44,24 @@ def started(
     With an `environment`, the source is trusted: it runs with these variables, and without a sandbox. With
     `sanitizers`, they are loaded and watch what it compiles.
     """
-    for left in reversed(range(sandbox.STARTS if environment is None and sandbox.is_used(choice) else 1)):
-        process = _started(source, limits, choice, environment, sanitizers, device)
-        try:
-            process.ask({"do": "ready"}, seconds=START)
-        except RunnerFailure:
-            if not left:
-                raise
-        else:
-            return process
-    raise AssertionError("not reached")
+    boxed = environment is None and sandbox.is_used(choice)
+    process, _ = answering(
+        lambda: _started(source, limits, choice, environment, sanitizers, device), {"do": "ready"}, boxed
+    )
+    return process
+
+
+def answering(start: Callable[[], RunnerProcess], asked: Header, boxed: bool) -> tuple[RunnerProcess, Header]:
+    """A process that `start` starts, and its answer to the first question. Raises RunnerFailure.
+
+    In a sandbox it is tried again: one that hides a socket which is gone meanwhile does not come up.
+    """
+    for _ in range(sandbox.STARTS - 1 if boxed else 0):
+        process = start()
+        with suppress(RunnerFailure):
+            return process, process.ask(asked, seconds=START)[0]
+    process = start()
+    return process, process.ask(asked, seconds=START)[0]
 
 
 def _started(
@@ -84,9 +93,9 @@ def _started(
     )
 
 
-def lost(answer: Header) -> str:
+def lost(why: str) -> str:
     """That the process cannot use its CUDA device any more, as a predicate."""
-    return f"could use its CUDA device no more («{answer['lost']}»)"
+    return f"could use its CUDA device no more («{why}»)"
 
 
 class CandidateProcess:
@@ -180,7 +189,7 @@ class CandidateProcess:
             raise RunnerFailure(f"{error}, because of «{finding}»,") from error
         if answer.get("lost"):
             self.stop()
-            raise RunnerFailure(lost(answer))
+            raise RunnerFailure(lost(answer["lost"]))
         return answer, found
 
     def _imported(self) -> dict[str, str]:

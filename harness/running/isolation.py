@@ -35,7 +35,7 @@ from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
 from harness.running import dividing, forking, inside_runner, launching, sandbox
-from harness.running.candidate_process import START, CandidateProcess, Limits, lost
+from harness.running.candidate_process import CandidateProcess, Limits, answering, lost
 from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
 from harness.running.selection import Selection, Slot, declarations
@@ -108,7 +108,7 @@ class Isolation:
             if isinstance(slot.source, Candidate) and not self._properties[property].outside
         ]
         if not _is_one_place(asked):
-            if inner and len({(slot.backend, slot.device) for slot, _ in asked}) == 1:
+            if inner and len(_places(asked)) == 1:
                 self._turn_to(inner[0][0])
                 self._prepared = self._launched(inner[0][0])
             return
@@ -235,36 +235,36 @@ class Isolation:
         began = time.monotonic()
         if self._inside is None or not self._inside.alive:
             self._inside = self._started(slot)
-        assert self._trace is not None
-        self._trace.truncate(0)
+        trace = self._traced()
+        trace.truncate(0)
         try:
             answer, _ = self._inside.ask({"slot": slot.id, "property": property}, seconds=self._limits.seconds)
             if answer.get("lost"):
                 self._inside.stop()
-                raise RunnerFailure(lost(answer))
+                raise RunnerFailure(lost(answer["lost"]))
             if "trouble" in answer:
                 raise HarnessError(str(answer["trouble"])[:_TEXT])
             return _cell(answer.get("cell"), slot, property)
         except RunnerFailure as error:
-            reason = f"the process {error} while {property} was judged, but should return"
-        self._trace.seek(0)
-        call, _, script = self._trace.read(_TEXT).decode("utf-8", "replace").partition("\n")
-        cell = slot.ended(property, f"{reason} [{call}]" if call else reason, time.monotonic() - began)
+            how = str(error)
+        trace.seek(0)
+        call, _, script = trace.read(_TEXT).decode("utf-8", "replace").partition("\n")
+        cell = slot.ended(property, how, time.monotonic() - began, call)
         return replace(cell, figures={**cell.figures, "reproducer": script}) if script else cell
 
     def _started(self, slot: Slot) -> RunnerProcess:
         """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
-        is_boxed = isinstance(slot.source, Candidate) and sandbox.is_used(self._choice)
-        for left in reversed(range(sandbox.STARTS if is_boxed else 1)):
-            started, self._prepared = self._prepared or self._launched(slot), None
-            assert self._trace is not None
-            begin = inside_runner.start(self._selected(slot), self._extra, self._trace.fileno(), self._store(slot))
-            try:
-                answer, _ = started.ask({"begin": begin}, seconds=START)
-                break
-            except RunnerFailure as error:
-                if not left:
-                    raise HarnessError(f"the process that judges {error}: {started.said[-_TEXT:]}") from error
+
+        def start() -> RunnerProcess:
+            prepared, self._prepared = self._prepared, None
+            return prepared or self._launched(slot)
+
+        trace, boxed = self._traced().fileno(), isinstance(slot.source, Candidate) and sandbox.is_used(self._choice)
+        begin = inside_runner.start(self._selected(slot), self._extra, trace, self._store(slot))
+        try:
+            started, answer = answering(start, {"begin": begin}, boxed)
+        except RunnerFailure as error:
+            raise HarnessError(f"the process that judges {error}: {error.said[-_TEXT:]}") from error
         if "trouble" in answer:
             started.stop()
             raise UsageError(str(answer["trouble"]))
@@ -274,8 +274,6 @@ class Isolation:
         """An inner process that was asked nothing yet."""
         foreign = isinstance(slot.source, Candidate)
         folder = sandbox.scratch(slot.source.text) if isinstance(slot.source, Candidate) else Path.cwd()
-        if self._trace is None:
-            self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
         command = [sys.executable, "-P", "-m", inside_runner.__name__]
         environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
         path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
@@ -285,9 +283,14 @@ class Isolation:
             {**environment, "PYTHONPATH": os.pathsep.join(path)},
             self._limits.memory,
             signal_offset=foreign and sandbox.is_used(self._choice),
-            descriptors=(self._trace.fileno(),),
+            descriptors=(self._traced().fileno(),),
             of=launching.SUITE if foreign and slot.device != TRITON_INTERPRETED else "",
         )
+
+    def _traced(self) -> IO[bytes]:
+        if self._trace is None:
+            self._trace = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the process lives
+        return self._trace
 
     def _selected(self, slot: Slot) -> Selection:
         """What the inner process may judge: of candidates only this one, by complete paths. It has another folder."""
@@ -302,12 +305,16 @@ class Isolation:
         return expected_root() if not foreign and sandbox.is_used(self._choice) else None
 
 
+def _places(asked: Sequence[tuple[Slot, str]]) -> set[tuple[str, str]]:
+    return {(slot.backend, slot.device) for slot, _ in asked}
+
+
 def _is_one_place(asked: Sequence[tuple[Slot, str]]) -> bool:
     """Whether several processes may judge these cells at the same time.
 
     On a GPU they may not: each may fill its memory. Nor may they for several implementations, which take turns.
     """
-    places = {(slot.backend, slot.device) for slot, _ in asked}
+    places = _places(asked)
     return len(places) == 1 and not any(device == CUDA for _, device in places)
 
 

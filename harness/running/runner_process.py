@@ -157,7 +157,7 @@ class RunnerProcess:
 
     def _failed(self, how: str) -> RunnerFailure:
         self.stop()
-        return RunnerFailure(how)
+        return RunnerFailure(how, self.said)
 
     def _takes_more_than(self, memory: int) -> bool:
         """Whether the process and all that it started have more memory; what several of them share counts once.

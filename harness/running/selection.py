@@ -9,7 +9,16 @@ from pathlib import Path
 
 import torch
 
-from backends.base import CPU, CUDA, CUDA_EMULATED, DEVICES, TRITON_INTERPRETED, CompiledOperator, Declaration
+from backends.base import (
+    CPU,
+    CUDA,
+    CUDA_EMULATED,
+    DEVICES,
+    TRITON_INTERPRETED,
+    CompiledOperator,
+    Declaration,
+    declaration_of,
+)
 from harness import discovery
 from harness.building import build
 from harness.candidate import Candidate, candidate
@@ -145,14 +154,17 @@ class Slot:
         names = (self.operator.name, self.backend, self.device, dtype)
         return Cell(*names, property, verdict, reason, seconds=round(seconds, 4))
 
-    def ended(self, property: str, reason: str, seconds: float) -> Cell:
-        """The cell of an implementation that cost its process or its device; `declared` if the backend declares it."""
-        if isinstance(self.source, FoundBackend):
-            for declaration in self.source.backend.declared:
-                if declaration.covers(property, self.operator.name, self.device, self.dtype):
-                    cell = self.cell(property, DECLARED, declaration.reason, seconds)
-                    return replace(cell, figures={"seen": reason})
-        return self.cell(property, FAIL, reason, seconds)
+    def ended(self, property: str, how: str, seconds: float, call: str = "") -> Cell:
+        """The cell of an implementation that cost its process or its device; `declared` if the backend declares it.
+
+        `how` says what the process did, as a predicate; `call` is the call that was made last, if that is known.
+        """
+        reason = f"the process {how} while {property} was judged, but should return{f' [{call}]' if call else ''}"
+        declared = self.source.backend.declared if isinstance(self.source, FoundBackend) else ()
+        declaration = declaration_of(declared, property, self.operator.name, self.device, self.dtype)
+        if declaration is None:
+            return self.cell(property, FAIL, reason, seconds)
+        return replace(self.cell(property, DECLARED, declaration.reason, seconds), figures={"seen": reason})
 
     def judge(self, property: Property) -> Cell:
         """Load the implementation and judge it.

@@ -60,7 +60,10 @@ class WatchedCalls:
 
     def command(self, tool: str) -> list[str]:
         """The command line of the calls under a tool; without any if `tool` is empty."""
-        calls = [sys.executable, "-P", "-m", launching.__name__, *launching.options(self.slot, self.selection)]
+        return self._command(tool, launching.__name__, *launching.options(self.slot, self.selection))
+
+    def _command(self, tool: str, module: str, *options: str) -> list[str]:
+        calls = [sys.executable, "-P", "-m", module, *options]
         whole = [self.sanitizer, *self._options(tool), *calls] if tool else calls
         return sandbox.command(whole, self._scratch(), self.choice) if self._is_foreign else whole
 
@@ -84,7 +87,7 @@ class WatchedCalls:
             self.slot.subject()
             return ""
         try:
-            done = self._run("")
+            done = self._run(self.command(""))
         except subprocess.TimeoutExpired:
             return f"the calls were still running after {_LIMIT:.0f} s, without any tool"
         tail = " / ".join((done.stdout + done.stderr).strip().splitlines()[-3:]) or "nothing"
@@ -95,7 +98,7 @@ class WatchedCalls:
         # Under a tool a process may crash at exit, in threads of PyTorch. That says nothing, so the run is repeated.
         for _ in range(_ATTEMPTS):
             try:
-                done = self._run(tool)
+                done = self._run(self.command(tool))
             except subprocess.TimeoutExpired:
                 return self.slot.cell(tool, NO_EVIDENCE, f"{tool} was still running after {_LIMIT:.0f} s")
             cell = cell_of(self.slot, tool, done.stdout + done.stderr, done.returncode, self._namespace())
@@ -109,19 +112,14 @@ class WatchedCalls:
 
     def _sees_products(self) -> bool:
         """Whether initcheck finds nothing in copies of PyTorch's products, which are right: see `products`."""
-        calls = [sys.executable, "-P", "-m", products.__name__, str(self.slot.dtype).removeprefix("torch.")]
-        whole = [self.sanitizer, *self._options("initcheck"), *calls]
-        done = self._started(sandbox.command(whole, self._scratch(), self.choice) if self._is_foreign else whole)
+        done = self._run(self._command("initcheck", products.__name__, str(self.slot.dtype).removeprefix("torch.")))
         return parse(done.stdout + done.stderr) == ([], 0)
 
     @property
     def _is_foreign(self) -> bool:
         return isinstance(self.slot.source, Candidate)
 
-    def _run(self, tool: str) -> subprocess.CompletedProcess[str]:
-        return self._started(self.command(tool))
-
-    def _started(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command,
             cwd=self._scratch() if self._is_foreign else None,

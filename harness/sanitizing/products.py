@@ -21,9 +21,10 @@ SHAPES = ((3, 9, 15), (16, 160, 384), (64, 160, 384))
 def copy_products(dtype: torch.dtype, device: str = CUDA) -> None:
     """Copy a product of each shape, with a bias and without."""
     for rows, inner, columns in SHAPES:
-        left, right = torch.ones(rows, inner, device=device, dtype=dtype), torch.ones(columns, inner, device=device)
-        bias = torch.ones(columns, device=device, dtype=dtype)
-        for made in (F.linear(left, right.to(dtype), bias), left @ right.to(dtype).t()):
+        left, right, bias = (
+            torch.ones(shape, device=device, dtype=dtype) for shape in ((rows, inner), (columns, inner), (columns,))
+        )
+        for made in (F.linear(left, right, bias), left @ right.t()):
             made.clone()
     if device == CUDA:
         torch.cuda.synchronize()
