@@ -224,6 +224,16 @@ def test_initcheck_is_asked_about_copies_of_products(
     assert len(asked) == 3
 
 
+def test_copies_of_products_that_do_not_end_excuse_nothing(place: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if "harness.sanitizing.products" in command:
+            raise subprocess.TimeoutExpired(command, 1)
+        return subprocess.CompletedProcess([], 0, stdout=OURS, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("initcheck").verdict == FAIL
+
+
 def test_the_products_that_are_copied_can_be_made() -> None:
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
         products.copy_products(dtype, "cpu")
