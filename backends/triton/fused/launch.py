@@ -5,6 +5,7 @@ exists in both forms, and the device of the tensors decides. Kernels therefore c
 is written in Triton itself (tl.sum, tl.sigmoid): those are compiled, and the interpreter cannot call them.
 """
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,10 @@ _INTERPRETER = _Interpreter()
 
 _TRITON_DTYPES = {torch.float64: tl.float64}
 
+#: Parameters of kernels for which Triton compiles no form of its own where they are 1 or a multiple of 16. Numbers of
+#: columns or elements do get one: it tells the compiler that it may read several neighbours at once. Rows have none.
+_COUNTS = ("rows", "parts")
+
 
 class Function(JITFunction):
     """A function that kernels call. It is compiled with them; the interpreter calls it as a Python function."""
@@ -58,7 +63,9 @@ class Kernel:
     """A kernel, compiled for CUDA tensors and interpreted for those of the CPU."""
 
     def __init__(self, function: Callable[..., None]) -> None:
-        self._compiled, self._interpreted = JITFunction(function), InterpretedFunction(function)
+        counts = [name for name in inspect.signature(function).parameters if name in _COUNTS]
+        self._compiled = JITFunction(function, do_not_specialize=counts)
+        self._interpreted = InterpretedFunction(function)
 
     def launch(
         self,
