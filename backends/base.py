@@ -82,8 +82,9 @@ Implementation = PythonFunction | CompiledOperator | MissingDependency
 class Declaration:
     """What a backend declares that it does not support: the cell's verdict is `declared`, with the reason.
 
-    A None matches every operator, device or dtype. The harness checks that a declaration is still needed:
-    a declared property that holds is reported.
+    A None matches every operator, device or dtype. The harness checks that a declaration is still needed: a declared
+    property that holds is reported. With `by_chance` it may hold, as where atomic operations happen to add up in one
+    order; the cell is `declared` then too.
     """
 
     property: str
@@ -91,6 +92,7 @@ class Declaration:
     operator: str | None = None
     device: str | None = None
     dtype: torch.dtype | None = None
+    by_chance: bool = False
 
     def __post_init__(self) -> None:
         if not self.reason.strip():
@@ -114,11 +116,15 @@ def declaration_of(
 
 
 def declarations(
-    operator: str, reason: str, properties: Mapping[str, tuple[torch.dtype, ...]], device: str | None = None
+    operator: str,
+    reason: str,
+    properties: Mapping[str, tuple[torch.dtype, ...]],
+    device: str | None = None,
+    by_chance: bool = False,
 ) -> tuple[Declaration, ...]:
     """One reason for many properties of an operator, each in some dtypes."""
     return tuple(
-        Declaration(property, reason, operator=operator, device=device, dtype=dtype)
+        Declaration(property, reason, operator, device, dtype, by_chance)
         for property, dtypes in properties.items()
         for dtype in dtypes
     )

@@ -38,6 +38,9 @@ so does a kernel whose accumulator starts with the bias. So an addition to a pro
 
 and so does what is added after it. `addmm` and `baddbmm` err by as much.
 
+An exponential may be 2 to the power of x log2(e), as GPUs compute it, a product that is rounded in the accumulator. So
+exp(x) errs by u_acc |x| exp(x) more, and so does what a sigmoid has of it: u_acc |x| s (1 - s).
+
 A result beyond the largest number of its dtype is infinite. Terms of a product or a sum may add up to a finite number
 although their partial sums, in some order, overflow the accumulator. The largest partial sum of any order is that of
 all terms of one sign, (sum |t| + |sum t|) / 2. Where it is beyond the accumulator's range, the result is infinite in
@@ -98,6 +101,7 @@ _CANCELLED, _SMALL = 256, 0.25
 
 _aten = torch.ops.aten
 _ADD, _ELU_BACKWARD, _TO_COPY = _aten.add.Tensor, _aten.elu_backward.default, _aten._to_copy.default
+_EXP, _SIGMOID = _aten.exp.default, _aten.sigmoid.default
 _SCATTER_REDUCE = _aten.scatter_reduce.two
 _SOFTMAX = frozenset({_aten._softmax.default, _aten._safe_softmax.default})
 _SOFTMAX_BACKWARD = _aten._softmax_backward_data.default
@@ -544,7 +548,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         # What an addition errs by depends on the block that it is in.
         is_small = result.dim() > 0 and result.numel() <= _FEW  # numpy has no arrays without dimensions
         if is_small and not of_complex and func is not _ADD and kind(func).of_each:
-            return self._found_of_few(result)
+            return self._found_of_few(result, self._most_of_exponent(func, result, args))
         if of_complex:
             most, overflows = self._most_of_complex(func, result, args, kwargs), None
         else:
@@ -555,8 +559,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
         return Amplitude(most, exact, overflows, infinite)
 
-    def _found_of_few(self, result: Tensor) -> Amplitude:
-        """The same for few elements, each rounded once, as `_most` and `_exact` find it."""
+    def _found_of_few(self, result: Tensor, more: Tensor | None) -> Amplitude:
+        """The same for few elements, each rounded once, as `_most` and `_exact` find it; they err by `more` too."""
         unit, lost = self._wide if _region.wide else self._narrow
         y = result.contiguous().numpy()
         is_finite = np.isfinite(y)
@@ -564,6 +568,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             most = np.abs(y)
             most *= unit
             most += lost
+            if more is not None:
+                most += more.contiguous().numpy()
         infinite = not is_finite.all()
         np.copyto(most, 0.0, where=y == 0)
         if infinite:
@@ -660,7 +666,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if factors or sums is not None:  # also those of no terms: the growth is that of the last one
             self._growth = _growth(func, terms, args, self._accumulator)
         begins = args[0].abs().expand(result.shape) if func in _TO_ANOTHER else None
-        added = self._most_of_added(result, args, unit) if func is _ADD else None
+        added = self._most_of_added(result, args, unit) if func is _ADD else self._most_of_exponent(func, result, args)
         amplitude, overflows = torch.empty_like(result), torch.zeros((), dtype=torch.bool)
         stored = self._largest_sum if _region.wide else self._largest
         # Part by part, so that intermediate results stay in the cache.
@@ -705,6 +711,17 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
                     more = of_other if more is None else more + of_other
                     break
         return None if more is None else more.expand(result.shape)
+
+    def _most_of_exponent(self, func: Any, result: Tensor, args: tuple[Any, ...]) -> Tensor | None:
+        """By how much more an exponential errs whose exponent was rounded; None for other operations."""
+        if func is _EXP:
+            slope = result
+        elif func is _SIGMOID:
+            slope = result * (1 - result)
+        else:
+            return None
+        # An infinite exponent makes 0, 1 or infinity of it, and no error.
+        return (args[0].abs() * slope).mul_(self._accumulator).nan_to_num_(0.0, 0.0)
 
     def _most_of_scattered(
         self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -14,6 +14,7 @@ BACKEND = Backend(
             operator="embedding",
             device=CUDA,
             dtype=dtype,
+            by_chance=True,
         )
         for dtype in (torch.float32, torch.float64, torch.float16)
     ),

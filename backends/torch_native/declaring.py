@@ -13,6 +13,10 @@ BFLOAT16, FLOAT16 = (torch.bfloat16,), (torch.float16,)
 
 
 def declared(
-    operator: str, reason: str, properties: Mapping[str, tuple[torch.dtype, ...]], device: str = CPU
+    operator: str,
+    reason: str,
+    properties: Mapping[str, tuple[torch.dtype, ...]],
+    device: str = CPU,
+    by_chance: bool = False,
 ) -> tuple[Declaration, ...]:
-    return declarations(operator, reason, properties, device)
+    return declarations(operator, reason, properties, device, by_chance)

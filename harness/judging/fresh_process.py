@@ -30,8 +30,8 @@ _ROOT = Path(__file__).parents[2]
 _environment: dict[str, str] = {}
 #: Seconds between two checks whether a question is answered.
 _LOOK = 0.005
-#: What a process may print before its answer; an error quotes its last lines.
-_SAID = 2000
+#: Of what a process prints before its answer, so many characters of the end are read; an error quotes one line.
+_SAID = 20000
 
 
 class NoAnswer(HarnessError):
@@ -153,8 +153,16 @@ def asked(module: str, function: str, question: str, limit: float) -> str:
         raise TooLate(f"a fresh process was still running after {limit:g} s")
     answer: str | None = reply["answer"]
     if answer is None:
-        raise NoAnswer((reply["said"].strip().splitlines() or [f"it {exit_status.in_words(reply['status'])}"])[-1])
+        raise NoAnswer(_last_words(reply["said"]) or f"it {exit_status.in_words(reply['status'])}")
     return answer
+
+
+def _last_words(said: str) -> str:
+    """Of what a process printed before it ended: what C++ threw, or the last line that is no frame of its stack."""
+    lines = [line.strip() for line in said.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("frame #")]
+    thrown = [line for line in lines if line.startswith("what():")]
+    return (thrown or lines or [""])[-1].removeprefix("what():").strip()
 
 
 # The server's side
@@ -207,7 +215,8 @@ def _answer(request: dict[str, Any], answer: IO[str], said: IO[str]) -> None:
         answer.write(function(request["question"]))
         answer.flush()
     except BaseException as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        # One line: those after it, such as the stack of C++ or advice on CUDA, do not say what is wrong.
+        print(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}", file=sys.stderr, flush=True)
         os._exit(1)
     # Skip what torch's threads do at exit: it is not tested here, and others may use the CUDA context.
     os._exit(0)

@@ -54,12 +54,15 @@ def judge(subject: Subject, property: Property) -> Cell:
         verdict, figures, level = FAIL, {}, ""
         reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
     elif declaration is not None:
-        if verdict == PASS:
+        if verdict == PASS and declaration.by_chance:
+            figures = {**figures, "seen": "it held in this run"}
+            verdict, reason = DECLARED, declaration.reason
+        elif verdict == PASS:
             verdict, reason = (
                 FAIL,
                 (
                     f"the backend declares that it does not hold {property.name} ({declaration.reason}), but it does: "
-                    "remove the declaration"
+                    "remove the declaration, or say by_chance=True if it depends on the run"
                 ),
             )
         elif verdict == FAIL:

@@ -50,11 +50,13 @@ def check(subject: Subject) -> dict[str, Any]:
 
 
 def _free_memory() -> int:
-    """Free bytes on the GPU. Waits at most half a minute for other processes to free what they use."""
+    """Free bytes on the GPU. Waits half a minute at most for what other processes use, if that can help."""
     torch.cuda.empty_cache()
+    free, all_of_it = torch.cuda.mem_get_info()
     deadline = time.monotonic() + 30
-    while (free := torch.cuda.mem_get_info()[0]) < _NEEDED_BYTES and time.monotonic() < deadline:
+    while free < _NEEDED_BYTES <= all_of_it and time.monotonic() < deadline:
         time.sleep(1)
+        free = torch.cuda.mem_get_info()[0]
     return free
 
 

@@ -43,6 +43,17 @@ def dies(question: str) -> str:
     return question
 
 
+def raises_with_a_stack(question: str) -> str:
+    raise RuntimeError(f"{question}\nadvice\nframe #0: <unknown function> + 0x129ecc (0x7f4a in libc.so.6)\n")
+
+
+def terminates(question: str) -> str:
+    print("terminate called after throwing an instance of 'c10::Error'", f"  what():  {question}", sep="\n", flush=True)
+    for number in range(100):
+        print(f"frame #{number}: <unknown function> + 0x129ecc (0x7f4a81929ecc in /lib/libc.so.6)", flush=True)
+    os.abort()
+
+
 def leaves(question: str) -> str:
     print("said before it left", flush=True)
     os._exit(int(question))
@@ -75,6 +86,9 @@ def test_each_question_has_a_process_of_its_own_in_which_nothing_was_done() -> N
 def test_how_it_ended_is_told() -> None:
     with pytest.raises(fresh_process.NoAnswer, match="ValueError: of this question"):
         ask("raises", "of this question")
+    for thrown in ("raises_with_a_stack", "terminates"):
+        with pytest.raises(fresh_process.NoAnswer, match=r"of this one$"):
+            ask(thrown, "of this one")
     with pytest.raises(fresh_process.NoAnswer, match="died of SIGSEGV"):
         ask("dies")
     with pytest.raises(fresh_process.NoAnswer, match="said before it left"):

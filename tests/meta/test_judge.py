@@ -69,8 +69,18 @@ def test_a_declaration_that_is_no_longer_needed_fails() -> None:
     cell = _cell(HOLDS, NO_SHINE)
     assert cell.verdict == FAIL
     assert cell.reason == (
-        "the backend declares that it does not hold shine (it was never polished), but it does: remove the declaration"
+        "the backend declares that it does not hold shine (it was never polished), but it does: remove the "
+        "declaration, or say by_chance=True if it depends on the run"
     )
+
+
+def test_what_depends_on_the_run_is_declared_in_every_run() -> None:
+    by_chance = replace(NO_SHINE, by_chance=True)
+    held, failed = _cell(HOLDS, by_chance), _cell(_raises(Failure("it is dull")), by_chance)
+    assert [(cell.verdict, cell.reason) for cell in (held, failed)] == [(DECLARED, "it was never polished")] * 2
+    assert held.figures == {"seen": "it held in this run"}
+    assert failed.figures == {"seen": "it is dull"}
+    assert _cell(_raises(NoEvidence("too dark")), by_chance).verdict == NO_EVIDENCE
 
 
 @pytest.mark.parametrize("error", [NoEvidence("too dark"), NotApplicable("no light")])
