@@ -714,14 +714,11 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
 
     def _most_of_exponent(self, func: Any, result: Tensor, args: tuple[Any, ...]) -> Tensor | None:
         """By how much more an exponential errs whose exponent was rounded; None for other operations."""
-        if func is _EXP:
-            slope = result
-        elif func is _SIGMOID:
-            slope = result * (1 - result)
-        else:
+        if func not in (_EXP, _SIGMOID):
             return None
-        # An infinite exponent makes 0, 1 or infinity of it, and no error.
-        return (args[0].abs() * slope).mul_(self._accumulator).nan_to_num_(0.0, 0.0)
+        slope = result if func is _EXP else result * (1 - result)
+        more: Tensor = (args[0].abs() * slope).mul_(self._accumulator)
+        return more.nan_to_num_(0.0, 0.0)  # an infinite exponent makes 0, 1 or infinity of it, and no error
 
     def _most_of_scattered(
         self, func: Any, result: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]
