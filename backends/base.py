@@ -108,6 +108,11 @@ class Declaration:
         )
 
 
+#: Tuples of one dtype, from which declarations are put together.
+FLOAT32, FLOAT64 = (torch.float32,), (torch.float64,)
+FLOAT16, BFLOAT16 = (torch.float16,), (torch.bfloat16,)
+
+
 def declaration_of(
     declared: Iterable[Declaration], property: str, operator: str, device: str, dtype: torch.dtype
 ) -> Declaration | None:

@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-import torch
+from backends.base import BFLOAT16, FLOAT32, Declaration, declarations
 
-from backends.base import Declaration, declarations
-
-_FLOAT32 = (torch.float32,)
-_BOTH = (torch.float32, torch.bfloat16)
+_BOTH = FLOAT32 + BFLOAT16
 
 _NO_ROWS = (
     "defect: backward of no rows raises ZeroDivisionError, since layer_norm_bwd divides by the number of programs"
@@ -21,9 +18,9 @@ _WIDE_HEADS = "rotary_embedding_fwdbwd asserts heads of at most 256 elements: 'O
 DECLARED = (
     Declaration("sizes", _NO_ROWS, operator="layer_norm"),
     *declarations("layer_norm", _NO_ROWS, {"determinism": _BOTH, "drawn-calls": _BOTH}),
-    *declarations("layer_norm", _WIDE_ROWS, {"memory": _FLOAT32}),
+    *declarations("layer_norm", _WIDE_ROWS, {"memory": FLOAT32}),
     Declaration("sizes", _NO_ROWS, operator="rms_norm"),
-    *declarations("rms_norm", _WIDE_ROWS, {"memory": _FLOAT32}),
+    *declarations("rms_norm", _WIDE_ROWS, {"memory": FLOAT32}),
     Declaration("sizes", _WIDE_HEADS, operator="rotary"),
     *declarations("rotary", _WIDE_HEADS, {"combinations": _BOTH}),
     *declarations(

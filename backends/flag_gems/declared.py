@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-import torch
+from backends.base import BFLOAT16, FLOAT32, declarations
 
-from backends.base import declarations
-
-_FLOAT32, _BFLOAT16 = (torch.float32,), (torch.bfloat16,)
-_BOTH = (torch.float32, torch.bfloat16)
+_BOTH = FLOAT32 + BFLOAT16
 
 _CROSS_ENTROPY = (
     *declarations(
@@ -48,7 +45,7 @@ _EMBEDDING = (
     *declarations(
         "embedding",
         "embedding_backward adds up the gradient by atomic operations, in another order each time",
-        {"determinism": _FLOAT32},
+        {"determinism": FLOAT32},
     ),
 )
 
@@ -62,7 +59,7 @@ _LAYER_NORM = (
         "layer_norm",
         "defect: mean and reciprocal deviation are kept in the half type, though a comment says single precision: the "
         "gradient is that of another mean",
-        dict.fromkeys(("combinations", "drawn-calls", "vjp-parity"), _BFLOAT16),
+        dict.fromkeys(("combinations", "drawn-calls", "vjp-parity"), BFLOAT16),
     ),
 )
 

@@ -5,11 +5,7 @@
 
 from __future__ import annotations
 
-import torch
-
-from backends.base import declarations
-
-_FLOAT32, _BFLOAT16 = (torch.float32,), (torch.bfloat16,)
+from backends.base import BFLOAT16, FLOAT32, declarations
 
 _ODD_WIDTH = (
     "defect: an odd width does not compile in bfloat16 ('The compiler could not build valid IR'): the copy of one "
@@ -34,7 +30,7 @@ _AT_ODD_WIDTHS = dict.fromkeys(
         "uninitialised-memory",
         "vjp-parity",
     ),
-    _BFLOAT16,
+    BFLOAT16,
 )
 
 DECLARED = (
@@ -44,23 +40,23 @@ DECLARED = (
         "cross_entropy",
         "quack.cross_entropy takes rows without gaps, aligned to the vector that divides the width: it raises "
         "'Mismatched mX.strides[1] ..., expected to be 1' or 'Misaligned Tensor data'",
-        {"combinations": _FLOAT32, "drawn-calls": _FLOAT32, "layouts": _FLOAT32},
+        {"combinations": FLOAT32, "drawn-calls": FLOAT32, "layouts": FLOAT32},
     ),
     *declarations(
         "cross_entropy",
         "defect: backward of rows that are not dense raises, since it asks the gradient, which is, for the strides of "
         "the logits",
-        {"no-side-effects": _FLOAT32},
+        {"no-side-effects": FLOAT32},
     ),
     *declarations(
         "rms_norm",
         "quack.rmsnorm takes a weight without gaps, and tensors aligned to the vector that divides the width: it "
         "raises 'Mismatched mW.strides[0] ..., expected to be 1' or 'Misaligned Tensor data'",
-        {"combinations": _FLOAT32, "drawn-calls": _FLOAT32, "gradient-subsets": _FLOAT32, "layouts": _FLOAT32},
+        {"combinations": FLOAT32, "drawn-calls": FLOAT32, "gradient-subsets": FLOAT32, "layouts": FLOAT32},
     ),
     *declarations(
         "rms_norm",
         "RMSNormBackward says so: 'RMSNormBackward does not support N > 128k with dtype >= 32 bits'",
-        {"memory": _FLOAT32},
+        {"memory": FLOAT32},
     ),
 )

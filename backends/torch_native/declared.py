@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from backends.base import CUDA
+from backends.base import BFLOAT16, CUDA, FLOAT16, FLOAT32, FLOAT64
 from backends.torch_native import declared_cuda
-from backends.torch_native.declaring import BFLOAT16, BOTH, FLOAT16, declared
+from backends.torch_native.declaring import BOTH, declared
 from spec.contract import DTYPES
 
 #: The half types that oneDNN does not compute in on this processor: bfloat16 without AVX512, float16 without its own
@@ -97,7 +97,7 @@ _LAYER_NORM = declared(
         "drawn-calls": BOTH,
         "gradient-subsets": BOTH,
         "inference-modes": BOTH,
-        "invariants": (torch.float16,),
+        "invariants": FLOAT16,
         "layouts": BOTH,
         "no-special-treatment": BOTH,
         "repeated-backward": BOTH,
@@ -142,7 +142,7 @@ _CROSS_ENTROPY = declared(
 _LINEAR_ACT = declared(
     "linear_act",
     "F.gelu on a CPU with AVX512 is NaN at infinity in float32 and bfloat16",
-    dict.fromkeys(("drawn-calls", "forward-parity", "vjp-parity"), (torch.float32, torch.bfloat16))
+    dict.fromkeys(("drawn-calls", "forward-parity", "vjp-parity"), FLOAT32 + BFLOAT16)
     if torch.backends.cpu.get_cpu_capability() == "AVX512"
     else {},
 )
@@ -157,11 +157,11 @@ _LOG_SOFTMAX = declared(
 _LSTM_CELL = declared(
     "lstm_cell",
     "torch.lstm_cell without biases raises on fake CUDA tensors: 'NoneType' object has no attribute 'device'",
-    {"fake-devices": (torch.float32,)},
+    {"fake-devices": FLOAT32},
 ) + declared(
     "lstm_cell",
     "torch.lstm_cell has no batching rule: torch.func.vmap raises",
-    {"functional-transforms": (torch.float64,)},
+    {"functional-transforms": FLOAT64},
 )
 
 _RMS_NORM = declared(

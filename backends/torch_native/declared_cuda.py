@@ -6,13 +6,9 @@ a script for each cause.
 
 from __future__ import annotations
 
-import torch
-
-from backends.base import CUDA
-from backends.torch_native.declaring import BOTH, FLOAT16, declared
+from backends.base import CUDA, FLOAT16, FLOAT32, FLOAT64
+from backends.torch_native.declaring import BOTH, declared
 from spec.contract import DTYPES
-
-_FLOAT32, _FLOAT64 = (torch.float32,), (torch.float64,)
 
 _ATTENTION = declared(
     "attention",
@@ -20,19 +16,19 @@ _ATTENTION = declared(
     "(cutlassF: no kernel found to launch), and in half types cuDNN reads other memory; for an empty batch in half "
     "types it returns None",
     {
-        "autograd-hooks": _FLOAT32,
-        "combinations": (torch.float32, *BOTH),
-        "drawn-calls": (torch.float32, *BOTH),
-        "gradient-subsets": _FLOAT32,
-        "layouts": _FLOAT32,
-        "no-side-effects": _FLOAT32,
+        "autograd-hooks": FLOAT32,
+        "combinations": FLOAT32 + BOTH,
+        "drawn-calls": FLOAT32 + BOTH,
+        "gradient-subsets": FLOAT32,
+        "layouts": FLOAT32,
+        "no-side-effects": FLOAT32,
     },
     CUDA,
 ) + declared(
     "attention",
     "F.scaled_dot_product_attention on CUDA rounds once more in float32: of one score far above the others the result "
     "is off by 9e-8, and a gradient that should be 0 is 8e-5",
-    {"invariants": _FLOAT32},
+    {"invariants": FLOAT32},
     CUDA,
 )
 
@@ -41,19 +37,19 @@ _ATTENTION_VARLEN = declared(
     "F.scaled_dot_product_attention on CUDA needs strides of a multiple of 16 bytes, those of the mask too: with "
     "others float32 raises (cutlassF: no kernel found to launch), and half types give NaN",
     {
-        "autograd-hooks": _FLOAT32,
-        "combinations": (torch.float32, *BOTH),
-        "gradient-subsets": _FLOAT32,
-        "layouts": _FLOAT32,
-        "no-side-effects": _FLOAT32,
-        "wide-offsets": _FLOAT32,
+        "autograd-hooks": FLOAT32,
+        "combinations": FLOAT32 + BOTH,
+        "gradient-subsets": FLOAT32,
+        "layouts": FLOAT32,
+        "no-side-effects": FLOAT32,
+        "wide-offsets": FLOAT32,
     },
     CUDA,
 ) + declared(
     "attention_varlen",
     "F.scaled_dot_product_attention on CUDA rounds once more in float32: of one score far above the others the result "
     "is off by 1.5e-7",
-    {"invariants": _FLOAT32},
+    {"invariants": FLOAT32},
     CUDA,
 )
 
@@ -61,7 +57,7 @@ _CAUSAL_CONV1D = declared(
     "causal_conv1d",
     "the contract's float32 is not TF32, which PyTorch allows cuDNN by default, as documented: depthwise F.conv1d on "
     "CUDA calls cuDNN above 2^31 elements, and the gradient of weight is off by 0.03",
-    {"many-elements": _FLOAT32},
+    {"many-elements": FLOAT32},
     CUDA,
 )
 
@@ -92,7 +88,7 @@ _EMBEDDING = (
     + declared(
         "embedding",
         "F.embedding on CUDA adds up the gradient of an entry by atomic operations, in another order each time",
-        {"determinism": (torch.float32, torch.float64)},
+        {"determinism": FLOAT32 + FLOAT64},
         CUDA,
         by_chance=True,
     )
@@ -131,7 +127,7 @@ _GROUP_NORM = declared(
 _GRU_CELL = declared(
     "gru_cell",
     "the fused kernel of torch.gru_cell on CUDA has no rule for fake tensors with dynamic sizes",
-    {"compile": _FLOAT32, "export": _FLOAT32},
+    {"compile": FLOAT32, "export": FLOAT32},
     CUDA,
 )
 
@@ -139,20 +135,20 @@ _LSTM_CELL = (
     declared(
         "lstm_cell",
         "torch.lstm_cell without biases on CUDA raises on fake tensors: 'NoneType' object has no attribute 'device'",
-        {"compile": _FLOAT32, "export": _FLOAT32, "fake-tensors": DTYPES, "reduce-overhead": _FLOAT32},
+        {"compile": FLOAT32, "export": FLOAT32, "fake-tensors": DTYPES, "reduce-overhead": FLOAT32},
         CUDA,
     )
     + declared(
         "lstm_cell",
         "torch.lstm_cell on CUDA has no batching rule: torch.func.vmap raises",
-        {"functional-transforms": _FLOAT64},
+        {"functional-transforms": FLOAT64},
         CUDA,
     )
     + declared(
         "lstm_cell",
         "torch.lstm_cell on CUDA reads other elements where a stride times an index is above 2^31: new_h was 0.485 "
         "where -0.007 is right",
-        {"wide-offsets": (torch.float32, *BOTH)},
+        {"wide-offsets": FLOAT32 + BOTH},
         CUDA,
     )
 )

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import torch
 
-from backends.base import CPU, Declaration, declarations
+from backends.base import BFLOAT16, CPU, FLOAT16, Declaration, declarations
 
-BOTH = (torch.float16, torch.bfloat16)
-BFLOAT16, FLOAT16 = (torch.bfloat16,), (torch.float16,)
+BOTH = FLOAT16 + BFLOAT16
 
 
 def declared(
