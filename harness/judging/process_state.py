@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import random
+import re
 import sys
 import time
 import warnings
@@ -21,6 +22,7 @@ from harness.judging import floating_point, openmp, tampering
 
 #: The end of the path that setuptools adds to sys.path.
 _SETUPTOOLS = "setuptools/_vendor"
+_MKL_THREADS = re.compile(r"mkl_get_max_threads\(\) : (\d+)")
 
 
 class Probe:
@@ -120,6 +122,12 @@ def _write_threads(count: int) -> None:
     floating_point.of_openmp_threads()
 
 
+def _mkl_threads() -> int:
+    """How many threads MKL uses, which may be another number than torch says; 0 in a build of torch without MKL."""
+    found = _MKL_THREADS.search(torch.__config__.parallel_info())
+    return int(found[1]) if found else 0
+
+
 def _write_filters(filters: list[Any]) -> None:
     warnings.filters[:] = filters  # type: ignore[index]
     warnings._filters_mutated()  # type: ignore[attr-defined]
@@ -195,6 +203,8 @@ def probes(device: str) -> list[Probe]:
         Probe("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
         Probe("inference mode", torch.is_inference_mode_enabled, lambda _: None),
         Probe("number of threads", torch.get_num_threads, _write_threads, lambda was: was + 1),
+        # Behind the one that sets it: after OpenMP's settings are restored, torch's number is right, and MKL's is not.
+        Probe("number of MKL's threads", _mkl_threads, torch.set_num_threads),
         *(
             Probe(f"OpenMP settings of {name}", partial(openmp.settings, library), partial(openmp.set_all, library))
             for name, library in libraries.items()

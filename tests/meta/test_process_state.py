@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+import torch
 
+from harness.judging import openmp
+from harness.judging.one_thread import one_thread
 from harness.judging.process_state import watched
 
 
@@ -19,3 +22,21 @@ def test_what_setuptools_adds_to_the_import_path_is_nobodys_fault(
         sys.path.append(path)
         assert ("import path" in [name for name, _, _ in watch.changes()]) is counts
     assert (path in sys.path) is not counts
+
+
+@pytest.mark.skipif("mkl_get_max_threads" not in torch.__config__.parallel_info(), reason="torch is built without MKL")
+def test_mkl_has_the_threads_that_it_had_before() -> None:
+    """Torch's number is OpenMP's. While MKL had two threads and torch one, each square root waited for a processor."""
+
+    def of_mkl() -> str:
+        return torch.__config__.parallel_info().partition("mkl_get_max_threads() : ")[2].split()[0]
+
+    with one_thread():
+        with watched("cpu") as watch:
+            torch.set_num_threads(3)
+            for library in openmp.libraries().values():
+                openmp.set_all(library, openmp.settings(library) | {"max threads": 1})
+            assert torch.get_num_threads() == 1
+            assert of_mkl() == "3"
+            assert list(watch.changes()) == [("number of MKL's threads", "3", "1")]
+        assert of_mkl() == "1"
