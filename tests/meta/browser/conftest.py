@@ -113,7 +113,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def browse(driver: Any, pages: Callable[[str], Path]) -> Iterator[Callable[..., Any]]:
-    """Open a page in a window of that size; any error on the console fails the test."""
+    """Open a page in a window of that size; any error on the console fails the test.
+
+    A report decompresses its cells before it draws anything, and the browser does not wait for that.
+    """
+    from tests.meta.browser.driving import every, until
 
     def opened(name: str, link: str = "", size: tuple[int, int] = (1440, 900), dark: bool = False) -> Any:
         driver.get("about:blank")  # a new address after `#` alone would not reload the page
@@ -122,6 +126,7 @@ def browse(driver: Any, pages: Callable[[str], Path]) -> Iterator[Callable[..., 
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         driver.get(pages(name).as_uri() + link)
+        until(driver, lambda d: every(d, "#verdicts > *") or not every(d, "#payload"))
         return driver
 
     yield opened
