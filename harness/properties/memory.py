@@ -47,6 +47,8 @@ _LEFT = 8
 _ROUNDS = 5
 #: Bytes by which the limits of two batches must differ: malloc's rounding is small beside it.
 _GROWTH = 2**18
+#: Elements of an input that takes seconds to make, and a row that is still many times as long as what is kept of it.
+_ELEMENTS, _SHORTEST = 2**21, 32
 #: The multiple of what the contract lists that may be kept.
 _TIMES = 4
 
@@ -150,20 +152,34 @@ def _kept(subject: Subject) -> dict[str, Any]:
 
 
 def _two_sizes(subject: Subject) -> tuple[Scenario, Scenario]:
-    """A usual size with a batch so large that the limit is many pages, and twice that batch."""
+    """A usual size with a batch so large that the limit is many pages, and twice that batch.
+
+    Where little is listed of a row, as of a norm without a weight, that takes many rows: they are made shorter.
+    """
     cases = tagged(subject.operator, "benchmark") or tagged(subject.operator, "size")
     small = Scenario.of(cases[0] if "benchmark" in cases[0].tags else cases[-1])
+    batch = dynamic_symbol(small)
     while True:
-        large = _doubled(small)
+        large = _resized(small, batch, 2.0)
         if _may_keep(subject, dict(large.sizes)) - _may_keep(subject, dict(small.sizes)) >= _GROWTH:
             return small, large
-        small = large
+        sizes = dict(large.sizes)
+        widest = max((name for name in sizes if name != batch), key=sizes.__getitem__, default=batch)
+        if _elements(subject, large) > _ELEMENTS and widest != batch and sizes[widest] >= 2 * _SHORTEST:
+            small = _resized(small, widest, 0.5)
+        else:
+            small = large
 
 
-def _doubled(scenario: Scenario) -> Scenario:
+def _resized(scenario: Scenario, symbol: str, times: float) -> Scenario:
     sizes = dict(scenario.sizes)
-    sizes[dynamic_symbol(scenario)] *= 2
+    sizes[symbol] = int(sizes[symbol] * times)
     return replace(scenario, sizes=tuple(sizes.items()))
+
+
+def _elements(subject: Subject, scenario: Scenario) -> int:
+    """The elements of the largest input."""
+    return max(prod(arg.shape_for(dict(scenario.sizes))) for arg in subject.operator.inputs)
 
 
 def _may_keep(subject: Subject, sizes: Sizes) -> int:
