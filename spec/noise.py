@@ -33,6 +33,8 @@ _HALF = np.uint64(32)
 _SCALE = 2.0**-63
 #: Elements that are processed at a time. With all intermediate results they fit a processor's cache.
 _PART = 2**15
+#: Operations whose keys are found together.
+_AT_ONCE = 2**6
 #: Up to this many elements in all runs, a step takes as long for one run as for all of them.
 _FEW = 2**12
 
@@ -51,17 +53,26 @@ def _seeds(seed: int, runs: int) -> _Bits:
     return _mixed(np.arange(seed, seed + runs, dtype=np.uint64))
 
 
-@lru_cache(maxsize=2**14)
-def _keys(seed: int, runs: int, number: int, size: int) -> tuple[_Bits, _Numbers]:
-    """What is hashed with each value of an operation's result, and beta in units of its amplitude, for each run.
+@lru_cache(maxsize=2**10)
+def _block(seed: int, runs: int, first: int, size: int) -> tuple[_Bits, _Numbers]:
+    """What `_keys` returns for `_AT_ONCE` numbers from `first` on, one after the other along the first dimension.
 
-    Cached: calls of one contract have the same operations, and few sizes. It takes as long as all else for a small one.
+    Cached: calls of one contract have the same operations, and few sizes. For one number it takes as long as all else
+    that a small operation needs, and for all of a block hardly longer.
     """
-    keys = _mixed(_seeds(seed, runs) + np.uint64(number << 40 | size)).reshape(-1, 1)
+    numbers = np.arange(first, first + _AT_ONCE, dtype=np.uint64).reshape(-1, 1, 1)
+    keys = _mixed(_seeds(seed, runs).reshape(-1, 1) + (numbers << np.uint64(40) | np.uint64(size)))
     signs = _signed(_mixed(keys))
     for part in (keys, signs):
         part.flags.writeable = False
     return keys, signs
+
+
+def _keys(seed: int, runs: int, number: int, size: int) -> tuple[_Bits, _Numbers]:
+    """What is hashed with each value of an operation's result, and beta in units of its amplitude, for each run."""
+    place = number % _AT_ONCE
+    keys, signs = _block(seed, runs, number - place, size)
+    return keys[place], signs[place]
 
 
 @lru_cache(maxsize=2**10)
