@@ -45,6 +45,7 @@ DEAR = frozenset(
         "export",
         "fake-devices",
         "global-state",
+        "gradient-subsets",
         "harvested-sizes",
         "memory",
         "multiprocessing",
