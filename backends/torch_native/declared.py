@@ -14,10 +14,11 @@ from spec.contract import DTYPES
 _WITHOUT_ONEDNN = tuple(
     dtype
     for dtype, supported in (
-        (torch.float16, torch.ops.mkldnn._is_mkldnn_fp16_supported),
-        (torch.bfloat16, torch.ops.mkldnn._is_mkldnn_bf16_supported),
+        (torch.float16, "_is_mkldnn_fp16_supported"),
+        (torch.bfloat16, "_is_mkldnn_bf16_supported"),
     )
-    if not supported()
+    # A build without oneDNN lacks the operators.
+    if not (torch._C._has_mkldnn and getattr(torch.ops.mkldnn, supported)())
 )
 
 

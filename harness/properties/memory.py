@@ -31,6 +31,7 @@ from torch import Tensor
 from backends.base import SIMULATED
 from harness.errors import Failure, NotApplicable
 from harness.judging import bytes_in_use
+from harness.judging.guided import volume
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import smallest, tagged
@@ -47,7 +48,7 @@ _LEFT = 8
 _ROUNDS = 5
 #: Bytes by which the limits of two batches must differ: malloc's rounding is small beside it.
 _GROWTH = 2**18
-#: Elements of an input that takes seconds to make, and a row that is still many times as long as what is kept of it.
+#: Elements of a call that takes seconds to make, and a row that is still many times as long as what is kept of it.
 _ELEMENTS, _SHORTEST = 2**21, 32
 #: The multiple of what the contract lists that may be kept.
 _TIMES = 4
@@ -160,26 +161,19 @@ def _two_sizes(subject: Subject) -> tuple[Scenario, Scenario]:
     small = Scenario.of(cases[0] if "benchmark" in cases[0].tags else cases[-1])
     batch = dynamic_symbol(small)
     while True:
-        large = _resized(small, batch, 2.0)
+        large = _resized(small, batch, 2 * dict(small.sizes)[batch])
         if _may_keep(subject, dict(large.sizes)) - _may_keep(subject, dict(small.sizes)) >= _GROWTH:
             return small, large
         sizes = dict(large.sizes)
         widest = max((name for name in sizes if name != batch), key=sizes.__getitem__, default=batch)
-        if _elements(subject, large) > _ELEMENTS and widest != batch and sizes[widest] >= 2 * _SHORTEST:
-            small = _resized(small, widest, 0.5)
+        if volume(subject.operator, sizes) > _ELEMENTS and widest != batch and sizes[widest] >= 2 * _SHORTEST:
+            small = _resized(small, widest, sizes[widest] // 2)
         else:
             small = large
 
 
-def _resized(scenario: Scenario, symbol: str, times: float) -> Scenario:
-    sizes = dict(scenario.sizes)
-    sizes[symbol] = int(sizes[symbol] * times)
-    return replace(scenario, sizes=tuple(sizes.items()))
-
-
-def _elements(subject: Subject, scenario: Scenario) -> int:
-    """The elements of the largest input."""
-    return max(prod(arg.shape_for(dict(scenario.sizes))) for arg in subject.operator.inputs)
+def _resized(scenario: Scenario, symbol: str, size: int) -> Scenario:
+    return replace(scenario, sizes=tuple((dict(scenario.sizes) | {symbol: size}).items()))
 
 
 def _may_keep(subject: Subject, sizes: Sizes) -> int:
