@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from harness.report.schema import breaches
 from tests.meta.conftest import environment
 from tests.meta.tiers import TOOL, first_alone
 from tools.soak import __main__ as command
-from tools.soak import batch, calling, soaking, table, workers
+from tools.soak import batch, calling, implementations, soaking, table, workers
 from tools.soak.batch import Counts, Outcome, Place, drawn
 from tools.soak.calling import ERROR, FAIL, NO_EVIDENCE, PASS, Result
 from tools.soak.implementations import right
@@ -347,6 +348,37 @@ def test_a_process_that_ends_in_a_call_is_an_alarm(place: Place) -> None:
     state = State()
     state.add(place, 0, outcome, WHERE)
     assert state.next_seed(place) == 1
+
+
+def test_a_call_that_loses_the_device_is_an_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = "CUDA error: misaligned address"
+    monkeypatch.setattr(batch, "lost_device", lambda: lost)
+    monkeypatch.setattr(batch.calling, "call", lambda subject, scenario: Result(ERROR, lost))
+    noted: list[str] = []
+    answer = workers._answer(PLACE, 0, lambda device, name, scenario: noted.append(name), 1)
+    assert isinstance(answer, batch.LostDevice)
+    assert len(noted) == 1  # no call after it, which would be an alarm too
+    worker = Worker(1)
+    try:
+        worker.place = PLACE
+        worker._now.value = json.dumps(["cpu", noted[0], to_json(SMALL)]).encode()
+        worker.connection, theirs = multiprocessing.Pipe()
+        theirs.send(answer)
+        outcome = worker.result()
+        assert not worker.is_alive  # so the run starts another
+    finally:
+        worker.stop()
+    (find,) = outcome.finds
+    assert find["reason"] == f"the process could use its CUDA device no more («{lost}») in this call"
+    assert find["implementation"] == noted[0]
+
+
+def test_a_control_for_the_cpu_alone_is_not_soaked_on_a_gpu() -> None:
+    names = {
+        device: {subject.backend for subject in implementations._controls("lltm", torch.float32, device)}
+        for device in ("cpu", "cuda")
+    }
+    assert names["cpu"] - names["cuda"] == {"refuses_gpus", "Scripted"}
 
 
 def test_a_process_that_ends_before_its_calls_ends_the_run() -> None:

@@ -51,13 +51,17 @@ class Fault:
 
 @dataclass(frozen=True)
 class Control:
-    """A right implementation that works in another way. `gives_up` are properties that it does not hold."""
+    """A right implementation that works in another way. `gives_up` are properties that it does not hold.
+
+    `cpu_alone` says why it is wrong on a GPU; empty for one that is right on every device.
+    """
 
     name: str
     operator: str
     way: str
     function: Callable[..., Any]
     gives_up: Mapping[str, str] = field(default_factory=dict)
+    cpu_alone: str = ""
 
     @property
     def id(self) -> str:
@@ -112,14 +116,17 @@ def fault(
     return register
 
 
-def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None) -> Any:
-    """Register a class or a function as a control. `gives_up` says which properties it does not hold, and why."""
+def control(thing: Any = None, *, gives_up: Mapping[str, str] | None = None, cpu_alone: str = "") -> Any:
+    """Register a class or a function as a control. `gives_up` says which properties it does not hold, and why.
+
+    `cpu_alone` says why it is wrong on a GPU.
+    """
     if thing is None:
-        return lambda later: control(later, gives_up=gives_up)
+        return lambda later: control(later, gives_up=gives_up, cpu_alone=cpu_alone)
     of = thing.__module__.partition(".controls.")[2].partition(".")[0]
     way = inspect.cleandoc(thing.__doc__).splitlines()[0]
     bearing = _with_autocast(thing, of)
-    CONTROLS.append(Control(thing.__name__, of, way, _callable(bearing), gives_up or {}))
+    CONTROLS.append(Control(thing.__name__, of, way, _callable(bearing), gives_up or {}, cpu_alone))
     return bearing
 
 

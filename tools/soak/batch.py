@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from backends.base import CUDA_EMULATED
 from harness import discovery
+from harness.executing.runner import lost_device
 from harness.judging import oracle
 from harness.judging.drawn_scenarios import scenarios
 from harness.judging.scenario import Scenario
@@ -30,6 +31,10 @@ from tools.soak.shrinking import shrunk
 EXAMPLES = 200
 #: Product of all sizes above which emulated CUDA, which runs one thread after another, is left out.
 EMULATED_VOLUME = 2**14
+
+
+class LostDevice(Exception):
+    """The process can use its CUDA device no more since the call that was noted last. The message says why."""
 
 
 @dataclass(frozen=True, order=True)
@@ -123,7 +128,7 @@ def drawn(operator: Operator, first: int, count: int = EXAMPLES) -> list[Scenari
 
 
 def run(place: Place, number: int, note: Note, count: int = EXAMPLES) -> Outcome:
-    """Run the batch of that number. Raises Broken, CannotBuild."""
+    """Run the batch of that number. Raises Broken, CannotBuild, LostDevice."""
     outcome, contract = Outcome(), place.contract
     subjects = {
         device: [subject.in_form(contract) for subject in right(place.operator, place.dtype, device)]
@@ -160,9 +165,17 @@ def run(place: Place, number: int, note: Note, count: int = EXAMPLES) -> Outcome
 def _call_all(subjects: list[Subject], scenario: Scenario, note: Note) -> dict[str, Result]:
     found = {}
     for subject in subjects:
-        note(subject.device, subject.backend, scenario)
-        found[subject.backend] = calling.call(subject, scenario)
+        found[subject.backend] = _call(subject, scenario, note)
     return found
+
+
+def _call(subject: Subject, scenario: Scenario, note: Note) -> Result:
+    """One call. Raises LostDevice: each call after it would raise an alarm."""
+    note(subject.device, subject.backend, scenario)
+    result = calling.call(subject, scenario)
+    if result.verdict != PASS and (why := lost_device()):
+        raise LostDevice(why)
+    return result
 
 
 def _first_alarm(results: dict[str, Result]) -> str | None:
@@ -187,8 +200,7 @@ def _find(
     subject = next(subject for subject in subjects if subject.backend == name)
 
     def still(simpler: Scenario) -> bool:
-        note(device, name, simpler)
-        return calling.call(subject, simpler).is_like(results[name])
+        return _call(subject, simpler, note).is_like(results[name])
 
     smallest = shrunk(scenario, still)
     after = _call_all(subjects, smallest, note) if smallest != scenario else results

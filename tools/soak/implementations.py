@@ -43,9 +43,13 @@ def _backends(operator: str, dtype: str, device: str) -> list[Subject]:
 
 
 def _controls(operator: str, dtype: torch.dtype, device: str) -> list[Subject]:
-    """Controls are Python functions of any device; none is emulated."""
+    """Controls are Python functions; none is emulated, and a few are right on the CPU alone."""
     if device == CUDA_EMULATED:
         return []
     contract = discovery.operator(operator)
-    controls = [control for control in registry.controls(operator) if PROPERTY.name not in control.gives_up]
+    controls = [
+        control
+        for control in registry.controls(operator)
+        if PROPERTY.name not in control.gives_up and not (device == CUDA and control.cpu_alone)
+    ]
     return [Subject(contract, control.name, device, dtype, control.function) for control in controls]

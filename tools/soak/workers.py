@@ -1,4 +1,4 @@
-"""Processes that run batches. One that ends or hangs in a call is replaced, and the call is an alarm."""
+"""Processes that run batches. One that ends, hangs or loses its device in a call is replaced: the call is an alarm."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ import torch
 
 from harness.errors import HarnessError
 from harness.judging.scenario import Scenario
+from harness.running.candidate_process import lost
 from tools.soak import batch
-from tools.soak.batch import Counts, Outcome, Place, find_of
+from tools.soak.batch import Counts, LostDevice, Outcome, Place, find_of
 from tools.soak.calling import ERROR, Result
 from tools.soak.scenario_json import to_json
 
@@ -63,6 +64,9 @@ class Worker:
         except (EOFError, ConnectionError):
             self._process.join()
             return self.ended(f"the process ended with exit code {self._process.exitcode} in this call")
+        if isinstance(answer, LostDevice):
+            self.stop()
+            return self.ended(f"the process {lost(str(answer))} in this call")
         if isinstance(answer, str):
             raise BatchError(f"{self.place}, batch {self.number}: {answer}")
         outcome: Outcome = answer
@@ -131,6 +135,8 @@ def _answer(place: Place, number: int, note: batch.Note, scenarios: int = batch.
     """The outcome of a batch, or the error that it raised as text."""
     try:
         return batch.run(place, number, note, scenarios)
+    except LostDevice as lost_now:
+        return lost_now
     except HarnessError as error:
         return str(error)
     except Exception:

@@ -55,7 +55,7 @@ def sum_in_float32(input: Tensor, weight: Optional = None, residual: Optional = 
     return output if residual is None else (output, x.to(input.dtype))
 
 
-@control
+@control(cpu_alone="F.rms_norm on CUDA gives NaN in rows with an infinite element: docs/findings.md")
 def everything_in_float64(
     input: Tensor, weight: Optional = None, residual: Optional = None, eps: float = 1e-6
 ) -> Result:

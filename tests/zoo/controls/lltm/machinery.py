@@ -59,7 +59,8 @@ def checkpointed(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, ol
         "backward wherever it is called, and inference mode forbids that",
         "compile": "torch.compile does not trace what torch.jit.script has compiled",
         "autograd-hooks": "a checkpoint ends its second forward early by an exception, which TorchScript replaces",
-    }
+    },
+    cpu_alone="the interpreter of torch 2.11 raises in a backward in bfloat16 on CUDA where only weights require grad",
 )
 class Scripted:
     """A function that torch.jit.script compiles at the first call."""

@@ -67,7 +67,7 @@ def number_on_the_cpu(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tenso
     return _cell(z * torch.ones((), dtype=z.dtype), old_cell)
 
 
-@control
+@control(cpu_alone="it refuses the tensors of a GPU")
 def refuses_gpus(input: Tensor, weights: Tensor, bias: Tensor, old_h: Tensor, old_cell: Tensor) -> Outputs:
     """It is for the CPU alone, and says so."""
     check_arguments(OPERATOR, input, weights, bias, old_h, old_cell)
