@@ -122,6 +122,10 @@ def _write_threads(count: int) -> None:
     floating_point.of_openmp_threads()
 
 
+#: What Inductor tells Triton by: torch._inductor.runtime, triton_heuristics.py and compile_tasks.py.
+_SET_BY_INDUCTOR = frozenset({"TRITON_CACHE_DIR", "TRITON_LIBDEVICE_PATH", "TRITON_PTXAS_PATH"})
+
+
 def _mkl_threads() -> int:
     """How many threads MKL uses, which may be another number than torch says; 0 in a build of torch without MKL."""
     found = _MKL_THREADS.search(torch.__config__.parallel_info())
@@ -134,8 +138,12 @@ def _write_filters(filters: list[Any]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """All but those of torch.compile, which torch itself sets when it first traces."""
-    return {name: value for name, value in os.environ.items() if "TORCHINDUCTOR_" not in name}
+    """All but those of torch.compile, which torch itself sets when it first traces or compiles for a GPU."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if "TORCHINDUCTOR_" not in name and name not in _SET_BY_INDUCTOR
+    }
 
 
 def _write_environment(values: dict[str, str]) -> None:

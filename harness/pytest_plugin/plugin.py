@@ -91,6 +91,8 @@ _HARMLESS = (
     "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.*:UserWarning",
     # Dynamo of torch 2.11 reads .grad of the arguments of a compiled function, which need not be leaves
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed.*:UserWarning",
+    # Inductor of torch 2.11 for CUDA says so of a softmax whose rows it splits among blocks, in lines of their own
+    r"\s*Online softmax is disabled on the fly.*:UserWarning",
     # An autograd thread whose first call is a matrix product warns once, and creates the missing context
     "Attempting to run cuBLAS, but there was no current CUDA context.*:UserWarning",
     # torch.compile itself triggers this for a torch.autograd.Function
