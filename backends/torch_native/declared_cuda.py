@@ -49,16 +49,16 @@ _ATTENTION_VARLEN = (
     )
     + declared(
         "attention_varlen",
-        "F.scaled_dot_product_attention on CUDA needs strides of a multiple of 16 bytes: with others a kernel of float32 "
-        "reads a misaligned address, which costs the process its device, and half types give NaN",
+        "F.scaled_dot_product_attention on CUDA needs strides of a multiple of 16 bytes: with others a kernel of "
+        "float32 reads a misaligned address, which costs the process its device, and half types give NaN",
         {"drawn-calls": FLOAT32 + BOTH},
         CUDA,
         by_chance=True,  # few drawn calls have such strides
     )
     + declared(
         "attention_varlen",
-        "F.scaled_dot_product_attention on CUDA rounds once more in float32: of one score far above the others the result "
-        "is off by 1.5e-7",
+        "F.scaled_dot_product_attention on CUDA rounds once more in float32: of one score far above the others the "
+        "result is off by 1.5e-7",
         {"invariants": FLOAT32},
         CUDA,
     )
