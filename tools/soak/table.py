@@ -5,18 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from backends.base import CUDA
 from harness.rendering import tables
 from tools.soak.state import State
 from tools.study.tables import interval
 
 DOCUMENT = Path("docs/method.md")
-RECORD = Path("results/cpu/soak.json")
+RECORDS = (Path("results/cpu/soak.json"), Path("results/nvidia-h200/soak.json"))
 _TIMES = ("drawing", "oracle", "calling", "comparing")
 
 
 def drawn(state: State) -> dict[str, str]:
-    """The text by the names of the markers."""
-    return {"soak": _facts(state), "soak, places": _places(state), "soak, finds": _finds(state)}
+    """The text by the names of the markers: those of a GPU, if the state is of one, or those of the CPU."""
+    name = "soak, cuda" if any(row["device"] == CUDA for row in state.places) else "soak"
+    return {name: _facts(state), f"{name}, places": _places(state), f"{name}, finds": _finds(state)}
 
 
 def insert(state: State, document: str) -> str:
