@@ -18,8 +18,10 @@ from spec.runs import RUNS, rounded_runs
 CLIFF = 8
 
 #: Relative deviation from which an element is looked at as a product of noise, and how many of its deviations in the
-#: logarithm its allowance then has: the elementwise allowance has `CLIFF` of the others.
-FACTOR_FROM, FACTOR = 0.25, 8
+#: logarithm its allowance then has: the elementwise allowance has `CLIFF` of the others. In a tensor whose elements are
+#: products of noise, at least this share of them errs by a factor of e. Of the tensors of attention whose sums cancel
+#: here and there, at most 1 in 60 does.
+FACTOR_FROM, FACTOR, AT_LEAST = 0.25, 8, 1 / 20
 
 #: How many times its noise a gradient may have that is noise alone, under a derived contract.
 NOISE = 4
@@ -183,24 +185,27 @@ def _deviation(mean_square: Tensor, exact: Tensor, runs: Sequence[Tensor], usabl
 
 
 def _of_factors(deviation: Tensor, exact: Tensor, runs: Sequence[Tensor], usable: Tensor) -> Tensor:
-    """The deviation of a half type, larger where rounding multiplies an element rather than adds to it.
+    """The deviation of a half type, larger in a tensor whose elements rounding multiplies rather than adds to.
 
     The exponential of a score of 500 in bfloat16 is off by a factor of e or more: its error is that of a lognormal
     variable, of which few runs show neither the tail nor the deviation. Such elements have a deviation of the size of
     the element itself, and the sign of the exact value in every run, as no sum that cancels has. With s, the root mean
-    square of log(run / exact), the element may be e^(FACTOR s) times what it should be. A sum of several such terms
-    may have any sign: the largest error of a run is a deviation there.
+    square of log(run / exact), the element may be e^(FACTOR s) times what it should be. Beside them, a sum of several
+    such terms may have any sign: the largest error of a run is a deviation there.
     """
     noisy = usable & (deviation > FACTOR_FROM * exact.abs()) & (exact != 0)
-    if not bool(noisy.any()):
+    if int(noisy.sum()) < AT_LEAST * int(usable.sum()):
         return deviation
     y, of_runs = exact[noisy], torch.stack([run[noisy] for run in runs])
     largest = (of_runs - y).abs_().amax(0)
     ratios = of_runs.div_(y)
     s = ratios.clamp(min=torch.finfo(torch.float64).tiny).log_().square_().mean(0).sqrt_()
+    multiplied = (ratios > 0).all(0)
+    if int((multiplied & (s > 1)).sum()) < AT_LEAST * int(usable.sum()):
+        return deviation
     of_factor = y.abs().mul_(torch.expm1(FACTOR * s)).div_(CLIFF)
     found = deviation.clone()
-    found[noisy] = torch.maximum(deviation[noisy], torch.where((ratios > 0).all(0), of_factor, largest))
+    found[noisy] = torch.maximum(deviation[noisy], torch.where(multiplied, of_factor, largest))
     return found
 
 

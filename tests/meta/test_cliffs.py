@@ -262,7 +262,7 @@ def test_a_factor_of_all_elements_is_seen_beside_large_scores() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
 def test_a_sum_that_cancels_is_allowed_what_its_runs_show(dtype: torch.dtype) -> None:
-    """Where noise adds, the deviation may be far above the element, but a run has no larger part of it."""
+    """Where noise adds, the deviation may be far above the element, and is no larger for that."""
     x = torch.randn(64, 256, generator=torch.Generator().manual_seed(0)).to(dtype).double()
 
     def zeros(x: Tensor) -> tuple[Tensor, ...]:
@@ -270,5 +270,4 @@ def test_a_sum_that_cancels_is_allowed_what_its_runs_show(dtype: torch.dtype) ->
 
     (found,) = envelopes(zeros, tuple(y.to(dtype) for y in zeros(x.to(dtype))), dtype, inputs=(x,))
     plain = torch.stack([run[0] for run in rounded_runs(zeros, (x,), dtype, 0)]).sub_(found.exact).square_().mean(0)
-    assert bool((found.sigma <= 4 * plain.sqrt()).all())
-    assert torch.equal(found.sigma, plain.sqrt()) is (dtype == torch.float32)
+    assert torch.equal(found.sigma, plain.sqrt())
