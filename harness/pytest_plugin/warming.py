@@ -10,17 +10,30 @@ import os
 
 from harness.pytest_plugin import invocation
 
-_COLLECTED = ("--collect-only", "--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32")
+_OPERATOR = "softmax"
+_COLLECTED = (
+    "--collect-only",
+    f"--operator={_OPERATOR}",
+    "--backend=python-autograd",
+    "--device=cpu",
+    "--dtype=float32",
+)
 
 
 def warm_up() -> None:
     """Import what a judge imports, by pytest itself, which would warn of modules that were there before it.
 
-    Nothing is judged, so nothing starts threads or uses CUDA here: a fork would have neither.
+    Nothing is judged, so nothing starts threads or uses CUDA here: a fork would have neither. Nor is there a backward,
+    not even that of a contract's check: where there is a GPU, autograd starts a thread for it at the first one, and
+    raises in a fork from then on.
     """
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
+        from harness import discovery
+        from harness.judging import contract_check
+
+        contract_check.trust(discovery.operators()[_OPERATOR])
         invocation.judged([*_COLLECTED, "-n0"])
     _draw_some()
     from harness.judging import stored
