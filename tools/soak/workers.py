@@ -135,8 +135,8 @@ def _answer(place: Place, number: int, note: batch.Note, scenarios: int = batch.
     """The outcome of a batch, or the error that it raised as text."""
     try:
         return batch.run(place, number, note, scenarios)
-    except LostDevice as lost_now:
-        return lost_now
+    except LostDevice as lost:
+        return lost
     except HarnessError as error:
         return str(error)
     except Exception:
