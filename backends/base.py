@@ -111,6 +111,9 @@ class Declaration:
 #: Tuples of one dtype, from which declarations are put together.
 FLOAT32, FLOAT64 = (torch.float32,), (torch.float64,)
 FLOAT16, BFLOAT16 = (torch.float16,), (torch.bfloat16,)
+#: The half types, and all dtypes of a backend that computes in float32.
+HALF = FLOAT16 + BFLOAT16
+UP_TO_FLOAT32 = FLOAT32 + HALF
 
 
 def declaration_of(

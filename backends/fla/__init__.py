@@ -3,9 +3,7 @@
 Each file maps a contract's arguments onto one function of the package, and has no arithmetic of its own.
 """
 
-import torch
-
-from backends.base import CUDA, Backend
+from backends.base import CUDA, UP_TO_FLOAT32, Backend
 from backends.fla.declared import DECLARED
 
 BACKEND = Backend(
@@ -13,7 +11,7 @@ BACKEND = Backend(
     # Its kernels are tuned at their first call by timing them on a GPU, which Triton's interpreter does not do.
     devices=(CUDA,),
     # Its kernels load into float32.
-    dtypes=(torch.float32, torch.float16, torch.bfloat16),
+    dtypes=UP_TO_FLOAT32,
     declared=DECLARED,
     absent={
         "attention": "fla.ops.attn is causal self-attention, and the contract begins with the one that sees all tokens",

@@ -6,9 +6,7 @@ float16.
 
 from __future__ import annotations
 
-from backends.base import BFLOAT16, FLOAT16, FLOAT32, Declaration, declarations
-
-_EACH = FLOAT32 + FLOAT16 + BFLOAT16
+from backends.base import FLOAT32, UP_TO_FLOAT32, Declaration, declarations
 
 _NO_ROWS = (
     "defect: backward of no rows raises ZeroDivisionError, since layer_norm_bwd divides by the number of programs"
@@ -22,18 +20,18 @@ _WIDE_HEADS = "rotary_embedding_fwdbwd asserts heads of at most 256 elements: 'O
 
 DECLARED = (
     Declaration("sizes", _NO_ROWS, operator="layer_norm"),
-    *declarations("layer_norm", _NO_ROWS, {"determinism": _EACH, "drawn-calls": _EACH}),
-    *declarations("layer_norm", _TUNING, {"concurrent-threads": _EACH}, by_chance=True),
+    *declarations("layer_norm", _NO_ROWS, {"determinism": UP_TO_FLOAT32, "drawn-calls": UP_TO_FLOAT32}),
+    *declarations("layer_norm", _TUNING, {"concurrent-threads": UP_TO_FLOAT32}, by_chance=True),
     *declarations("layer_norm", _WIDE_ROWS, {"memory": FLOAT32}),
     Declaration("sizes", _NO_ROWS, operator="rms_norm"),
-    *declarations("rms_norm", _TUNING, {"concurrent-threads": _EACH}, by_chance=True),
+    *declarations("rms_norm", _TUNING, {"concurrent-threads": UP_TO_FLOAT32}, by_chance=True),
     *declarations("rms_norm", _WIDE_ROWS, {"memory": FLOAT32}),
     Declaration("sizes", _WIDE_HEADS, operator="rotary"),
-    *declarations("rotary", _WIDE_HEADS, {"combinations": _EACH}),
+    *declarations("rotary", _WIDE_HEADS, {"combinations": UP_TO_FLOAT32}),
     *declarations(
         "rotary",
         "defect: more than 65535 sequences raise 'Triton Error [CUDA]: invalid argument', since each is a block of the "
         "second axis of the grid (flash-linear-attention#172)",
-        {"determinism": _EACH},
+        {"determinism": UP_TO_FLOAT32},
     ),
 )

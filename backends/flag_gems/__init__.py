@@ -4,9 +4,7 @@
 function of the package. Where it has forward and backward as two functions, as ATen has, `joined` makes them one.
 """
 
-import torch
-
-from backends.base import CUDA, Backend
+from backends.base import CUDA, UP_TO_FLOAT32, Backend
 from backends.flag_gems.declared import DECLARED
 
 BACKEND = Backend(
@@ -14,7 +12,7 @@ BACKEND = Backend(
     # It looks for a GPU when it is imported, and raises where there is none: flag_gems/runtime/error.py.
     devices=(CUDA,),
     # Most of its kernels load into float32: a TODO in flag_gems/ops/log_softmax.py says so of float64.
-    dtypes=(torch.float32, torch.float16, torch.bfloat16),
+    dtypes=UP_TO_FLOAT32,
     declared=DECLARED,
     absent={
         "attention": "flag_gems/ops/attention.py asserts heads of 16, 32, 64, 128 or 256 elements, and the contract "

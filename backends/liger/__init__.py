@@ -3,9 +3,7 @@
 Each file maps a contract's arguments onto one function of the package, and has no arithmetic of its own.
 """
 
-import torch
-
-from backends.base import CUDA, Backend
+from backends.base import CUDA, UP_TO_FLOAT32, Backend
 from backends.liger.declared import DECLARED
 
 BACKEND = Backend(
@@ -13,7 +11,7 @@ BACKEND = Backend(
     # Some kernels call `.to` on a number, which Triton's interpreter does not support.
     devices=(CUDA,),
     # Its kernels compute in float32: liger_kernel/ops/utils.py, torch_to_triton_dtype.
-    dtypes=(torch.float32, torch.float16, torch.bfloat16),
+    dtypes=UP_TO_FLOAT32,
     declared=DECLARED,
     absent={
         "attention": "Liger-Kernel has attention over a neighbourhood and over several tokens, not the full one",

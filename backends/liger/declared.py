@@ -6,10 +6,7 @@ float16.
 
 from __future__ import annotations
 
-from backends.base import BFLOAT16, FLOAT16, FLOAT32, Declaration, declarations
-
-_HALF = FLOAT16 + BFLOAT16
-_EACH = FLOAT32 + _HALF
+from backends.base import FLOAT32, HALF, UP_TO_FLOAT32, Declaration, declarations
 
 _OVER_INPUTS = (
     "defect: backward writes the gradients over gate and up, which their owner may still use; upstream calls it "
@@ -42,19 +39,24 @@ DECLARED = (
     Declaration("autograd-hooks", _OVER_HEADS, operator="rotary"),
     Declaration("layouts", _STRIDED_LOGITS, operator="cross_entropy"),
     *declarations(
-        "cross_entropy", _STRIDED_LOGITS, dict.fromkeys(("combinations", "drawn-calls", "wide-offsets"), _EACH)
+        "cross_entropy", _STRIDED_LOGITS, dict.fromkeys(("combinations", "drawn-calls", "wide-offsets"), UP_TO_FLOAT32)
     ),
     *declarations(
         "cross_entropy",
         "defect: backward scales the stored gradient in place, so a second backward scales it again",
-        {"repeated-backward": _EACH},
+        {"repeated-backward": UP_TO_FLOAT32},
     ),
-    *declarations("geglu", _OVER_INPUTS, {"repeated-backward": _EACH}),
-    *declarations("swiglu", _OVER_INPUTS, {"repeated-backward": _EACH}),
+    *declarations("geglu", _OVER_INPUTS, {"repeated-backward": UP_TO_FLOAT32}),
+    *declarations("swiglu", _OVER_INPUTS, {"repeated-backward": UP_TO_FLOAT32}),
     *declarations(
         "rotary",
         _OVER_HEADS,
-        {"combinations": _EACH, "inference-modes": _EACH, "memory": FLOAT32, "repeated-backward": _EACH},
+        {
+            "combinations": UP_TO_FLOAT32,
+            "inference-modes": UP_TO_FLOAT32,
+            "memory": FLOAT32,
+            "repeated-backward": UP_TO_FLOAT32,
+        },
     ),
     Declaration("no-side-effects", _OVER_LOGITS, operator="cross_entropy"),
     Declaration("no-side-effects", _OVER_INPUTS, operator="geglu"),
@@ -74,7 +76,7 @@ DECLARED = (
     *declarations(
         "embedding",
         "LigerEmbeddingFunction adds up the gradient by atomic operations, in another order each time",
-        {"determinism": _EACH},
+        {"determinism": UP_TO_FLOAT32},
     ),
     *declarations(
         "embedding",
@@ -88,11 +90,11 @@ DECLARED = (
                 "uninitialised-memory",
                 "vjp-parity",
             ),
-            _HALF,
+            HALF,
         ),
     ),
     # With the order in which the atomic operations are rounded.
-    *declarations("embedding", _ROUNDED_SUMS, dict.fromkeys(("drawn-calls", "layouts"), _HALF), by_chance=True),
+    *declarations("embedding", _ROUNDED_SUMS, dict.fromkeys(("drawn-calls", "layouts"), HALF), by_chance=True),
     *declarations(
         "softmax",
         "defect: backward adds up the products of result and cotangent in the half type",
@@ -107,7 +109,7 @@ DECLARED = (
                 "uninitialised-memory",
                 "vjp-parity",
             ),
-            _HALF,
+            HALF,
         ),
     ),
 )

@@ -3,16 +3,14 @@
 Each file maps a contract's arguments onto one function of the package, and has no arithmetic of its own.
 """
 
-import torch
-
-from backends.base import CUDA, Backend
+from backends.base import CUDA, UP_TO_FLOAT32, Backend
 from backends.quack.declared import DECLARED
 
 BACKEND = Backend(
     summary="the published package quack-kernels, which is CuTe DSL",
     devices=(CUDA,),
     # quack/rmsnorm.py and cross_entropy.py assert one of these.
-    dtypes=(torch.float32, torch.float16, torch.bfloat16),
+    dtypes=UP_TO_FLOAT32,
     declared=DECLARED,
     absent={
         "embedding": "QuACK has no embedding",

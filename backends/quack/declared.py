@@ -6,7 +6,7 @@ float16.
 
 from __future__ import annotations
 
-from backends.base import BFLOAT16, FLOAT16, FLOAT32, declarations
+from backends.base import FLOAT32, HALF, declarations
 
 _ODD_WIDTH = (
     "defect: an odd width does not compile in half types ('The compiler could not build valid IR'): the copy of one "
@@ -32,7 +32,7 @@ _AT_ODD_WIDTHS = dict.fromkeys(
         "uninitialised-memory",
         "vjp-parity",
     ),
-    FLOAT16 + BFLOAT16,
+    HALF,
 )
 
 DECLARED = (

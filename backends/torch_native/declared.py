@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from backends.base import BFLOAT16, CUDA, FLOAT16, FLOAT32, FLOAT64
+from backends.base import BFLOAT16, CUDA, FLOAT16, FLOAT32, FLOAT64, HALF
 from backends.torch_native import declared_cuda
-from backends.torch_native.declaring import BOTH, declared
+from backends.torch_native.declaring import declared
 from spec.contract import DTYPES
 
 #: The half types that oneDNN does not compute in on this processor: bfloat16 without AVX512, float16 without its own
@@ -53,14 +53,14 @@ _EMBEDDING = declared(
     "F.embedding on the CPU adds up the gradient of an entry in the half type: of an entry that is named 4096 times "
     "it is 88% off in bfloat16 and 2.3% in float16",
     {
-        "combinations": BOTH,
+        "combinations": HALF,
         "concurrent-threads": BFLOAT16,
-        "drawn-calls": BOTH,
-        "inference-modes": BOTH,
-        "repeated-backward": BOTH,
-        "sizes": BOTH,
-        "uninitialised-memory": BOTH,
-        "vjp-parity": BOTH,
+        "drawn-calls": HALF,
+        "inference-modes": HALF,
+        "repeated-backward": HALF,
+        "sizes": HALF,
+        "uninitialised-memory": HALF,
+        "vjp-parity": HALF,
     },
 )
 
@@ -83,7 +83,7 @@ _GROUP_NORM = declared(
             "vjp-parity",
             "wide-offsets",
         ),
-        BOTH,
+        HALF,
     ),
 )
 
@@ -93,19 +93,19 @@ _LAYER_NORM = declared(
     "4096 rows the gradient of bias is off by 4.7% in bfloat16 and 0.7% in float16, where one rounding makes 0.17% and "
     "0.02%",
     {
-        "combinations": BOTH,
-        "concurrent-threads": BOTH,
-        "drawn-calls": BOTH,
-        "gradient-subsets": BOTH,
-        "inference-modes": BOTH,
+        "combinations": HALF,
+        "concurrent-threads": HALF,
+        "drawn-calls": HALF,
+        "gradient-subsets": HALF,
+        "inference-modes": HALF,
         "invariants": FLOAT16,
-        "layouts": BOTH,
-        "no-special-treatment": BOTH,
-        "repeated-backward": BOTH,
-        "sizes": BOTH,
-        "uninitialised-memory": BOTH,
-        "vjp-parity": BOTH,
-        "wide-offsets": BOTH,
+        "layouts": HALF,
+        "no-special-treatment": HALF,
+        "repeated-backward": HALF,
+        "sizes": HALF,
+        "uninitialised-memory": HALF,
+        "vjp-parity": HALF,
+        "wide-offsets": HALF,
     },
 )
 
@@ -122,15 +122,15 @@ _CROSS_ENTROPY = declared(
     "it: the loss of a row that is nearly sure is 0, and the mean of 65536 rows is 0.8% off in bfloat16 and NaN in "
     "float16",
     {
-        "combinations": BOTH,
+        "combinations": HALF,
         "concurrent-threads": BFLOAT16,
-        "drawn-calls": BOTH,
-        "forward-parity": BOTH,
+        "drawn-calls": HALF,
+        "forward-parity": HALF,
         "inference-modes": BFLOAT16,
         "repeated-backward": BFLOAT16,
         "sizes": BFLOAT16,
         "uninitialised-memory": BFLOAT16,
-        "vjp-parity": BOTH,
+        "vjp-parity": HALF,
     },
 ) + declared(
     "cross_entropy",
@@ -152,7 +152,7 @@ _LOG_SOFTMAX = declared(
     "log_softmax",
     "F.log_softmax on the CPU rounds the sum of exponentials to the half type: of (8, 0) the first result is 0, where "
     "-0.000335 is right, and of (5, 0) it is 16% off in bfloat16 and 1.5% in float16",
-    dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), BOTH),
+    dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), HALF),
 )
 
 _LSTM_CELL = declared(
@@ -186,12 +186,12 @@ _SOFTMAX_ROUNDS = (
 _SOFTMAX = declared(
     "softmax",
     _SOFTMAX_ROUNDS,
-    {"combinations": BOTH, "layouts": BFLOAT16},
+    {"combinations": HALF, "layouts": BFLOAT16},
     CUDA,
 ) + declared(
     "softmax",
     _SOFTMAX_ROUNDS,
-    {"concurrent-threads": BFLOAT16, "drawn-calls": BOTH, "sizes": FLOAT16},
+    {"concurrent-threads": BFLOAT16, "drawn-calls": HALF, "sizes": FLOAT16},
     CUDA,
     by_chance=True,  # of 4800 drawn calls in half types 16 showed it
 )

@@ -6,8 +6,8 @@ a script for each cause.
 
 from __future__ import annotations
 
-from backends.base import CUDA, FLOAT32, FLOAT64
-from backends.torch_native.declaring import BOTH, declared
+from backends.base import CUDA, FLOAT32, FLOAT64, HALF
+from backends.torch_native.declaring import declared
 from spec.contract import DTYPES
 
 _ATTENTION = declared(
@@ -17,8 +17,8 @@ _ATTENTION = declared(
     "types it returns None",
     {
         "autograd-hooks": FLOAT32,
-        "combinations": FLOAT32 + BOTH,
-        "drawn-calls": FLOAT32 + BOTH,
+        "combinations": FLOAT32 + HALF,
+        "drawn-calls": FLOAT32 + HALF,
         "gradient-subsets": FLOAT32,
         "layouts": FLOAT32,
         "no-side-effects": FLOAT32,
@@ -39,7 +39,7 @@ _ATTENTION_VARLEN = (
         "others float32 raises (cutlassF: no kernel found to launch), and half types give NaN",
         {
             "autograd-hooks": FLOAT32,
-            "combinations": FLOAT32 + BOTH,
+            "combinations": FLOAT32 + HALF,
             "gradient-subsets": FLOAT32,
             "layouts": FLOAT32,
             "no-side-effects": FLOAT32,
@@ -51,7 +51,7 @@ _ATTENTION_VARLEN = (
         "attention_varlen",
         "F.scaled_dot_product_attention on CUDA needs strides of a multiple of 16 bytes: with others a kernel of "
         "float32 reads a misaligned address, which costs the process its device, and half types give NaN",
-        {"drawn-calls": FLOAT32 + BOTH},
+        {"drawn-calls": FLOAT32 + HALF},
         CUDA,
         by_chance=True,  # few drawn calls have such strides
     )
@@ -90,12 +90,12 @@ _EMBEDDING = (
                 "uninitialised-memory",
                 "vjp-parity",
             ),
-            BOTH,
+            HALF,
         ),
         CUDA,
     )
     # Of few drawn calls, none may name an entry so that the order in which atomic operations add shows.
-    + declared("embedding", _ROUNDED, {"drawn-calls": BOTH}, CUDA, by_chance=True)
+    + declared("embedding", _ROUNDED, {"drawn-calls": HALF}, CUDA, by_chance=True)
     + declared(
         "embedding",
         "F.embedding on CUDA adds up the gradient of an entry by atomic operations, in another order each time",
@@ -130,7 +130,7 @@ _GROUP_NORM = declared(
             "vjp-parity",
             "wide-offsets",
         ),
-        BOTH,
+        HALF,
     ),
     CUDA,
 )
@@ -159,7 +159,7 @@ _LSTM_CELL = (
         "lstm_cell",
         "torch.lstm_cell on CUDA reads other elements where a stride times an index is above 2^31: new_h was 0.485 "
         "where -0.007 is right",
-        {"wide-offsets": FLOAT32 + BOTH},
+        {"wide-offsets": FLOAT32 + HALF},
         CUDA,
     )
 )

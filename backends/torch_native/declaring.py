@@ -6,9 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from backends.base import BFLOAT16, CPU, FLOAT16, Declaration, declarations
-
-BOTH = FLOAT16 + BFLOAT16
+from backends.base import CPU, Declaration, declarations
 
 
 def declared(
