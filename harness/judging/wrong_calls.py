@@ -20,7 +20,7 @@ from spec.contract import Operator, Refusal, Shape, Sizes
 
 @dataclass(frozen=True)
 class WrongCall:
-    """A call with one wrong argument, `value`, or a wrong call that the contract lists.
+    """A call with one wrong argument, `value`, or with all of them elsewhere, or a wrong call that the contract lists.
 
     `kind` says what is wrong: shape, dtype, type, device, layout or attribute.
     """
@@ -86,6 +86,16 @@ def wrong_calls(operator: Operator, sizes: Sizes, inputs: tuple[Tensor, ...]) ->
             yield call("with sparse layout", tensor.to_sparse(), "layout")
     for refusal in operator.refusals:
         yield WrongCall(refusal.what, refusal.argument, None, inputs, "attribute", refusal)
+
+
+def elsewhere(inputs: tuple[Tensor, ...]) -> Iterator[WrongCall]:
+    """The call with all of its tensors on the CPU, if they are on a GPU. An implementation may take it, and be right.
+
+    A kernel that does not look at the device reads the addresses of another memory.
+    """
+    if inputs and inputs[0].device.type == "cuda":
+        moved = tuple(tensor.cpu() for tensor in inputs)
+        yield WrongCall("all tensors on the CPU", "", moved[0], moved, "device")
 
 
 def _within(value: Any, around: float, room: int) -> Any:

@@ -26,7 +26,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
-from harness.judging.wrong_calls import WrongCall, wrong_calls
+from harness.judging.wrong_calls import WrongCall, elsewhere, wrong_calls
 from harness.report.levels import SAFE
 
 #: What memory holds around the arguments. The first filling comes twice: a result that differs between two calls alike
@@ -35,14 +35,17 @@ AROUND = (math.nan, 1.0, math.nan)
 
 
 def check(subject: Subject) -> dict[str, Any]:
-    """Every wrong call of the contract, with and without grad, and a right call after each."""
+    """Every wrong call of the contract, with and without grad, and a right call after each.
+
+    On a GPU, also a call with all tensors on the CPU.
+    """
     scenario = smallest(subject.operator)
     where = f"[{scenario.describe(subject.operator)}]"
     is_right = _is_right(subject, scenario)
     inputs = tuple(tensor.detach() for tensor in subject.realise(scenario).inputs)
     room = sum(tensor.numel() for tensor in inputs)
     counts = {"refused": 0, "accepted": 0}
-    for call in wrong_calls(subject.operator, dict(scenario.sizes), inputs):
+    for call in (*wrong_calls(subject.operator, dict(scenario.sizes), inputs), *elsewhere(inputs)):
         for grad in (False, True):
             was_accepted = _is_accepted(subject, call, grad, room, where)
             counts["accepted" if was_accepted else "refused"] += 1

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from harness.judging.wrong_calls import wrong_calls
+from harness.judging.wrong_calls import elsewhere, wrong_calls
 from harness.report.cell import FAIL, PASS
 from spec.lltm import OPERATOR
 from tests.zoo.honest.lltm import Cell, plain
@@ -117,3 +118,11 @@ def test_arguments_keep_their_values_inside_the_buffer(around: float) -> None:
             outside = torch.cat([storage[:5], storage[5 + before.numel() :]])
             filling = around if before.is_floating_point() or before.is_complex() or around == 1 else 7
             assert all(bool(value.isnan() if filling != filling else value == filling) for value in outside)
+
+
+def test_on_a_gpu_all_tensors_are_on_the_cpu_in_one_call() -> None:
+    inputs = (torch.zeros(2, 3), torch.zeros(3))
+    assert not list(elsewhere(inputs)), "they are there already"
+    with FakeTensorMode():
+        (found,) = elsewhere(tuple(torch.zeros(tensor.shape, device="cuda") for tensor in inputs))
+    assert [tensor.device.type for tensor in found.inputs] == ["cpu", "cpu"]

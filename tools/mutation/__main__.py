@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 from harness.errors import UnknownName
 from harness.properties import all_properties
 from harness.rendering import tables
+from harness.report.report import jsonable
 from harness.running import strength
-from tools.mutation import account, document, runner
+from tools.mutation import account, document, on_gpu, runner
+from tools.mutation.judging import KILLED
 from tools.mutation.runner import Options
 
 
@@ -35,6 +38,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--draw", type=Path, metavar="RECORD", help="draw docs/mutation.md and the page's scores; run nothing"
     )
+    parser.add_argument("--on-gpu", action="store_true", help="judge the mutants that only a GPU shows, on this one")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     console = tables.console(sys.stdout)
@@ -46,6 +50,14 @@ def main(arguments: list[str]) -> int:
     if chosen.serve:
         runner.serve()
         return 0
+    if chosen.on_gpu:
+        with tempfile.TemporaryDirectory(prefix="lltm-mutation-") as folder:
+            record = on_gpu.run(account.read_ledger(), Path(folder))
+        chosen.report.parent.mkdir(parents=True, exist_ok=True)
+        chosen.report.write_text(json.dumps(jsonable(record), indent=1, allow_nan=False) + "\n")
+        for row in record["mutants"]:
+            console.print(f"{row['status']} by {row['property']}: {row['id']} {row['message']}", markup=False)
+        return int(any(row["status"] != KILLED for row in record["mutants"]))
     for name in chosen.property:
         if name not in all_properties():
             parser.error(str(UnknownName("property", name, all_properties())))

@@ -27,6 +27,8 @@ REQUIRED = 0.95
 
 #: Kinds of entries in the ledger: no test can notice the mutant, or none on a machine without a GPU.
 EQUIVALENT, GPU_ONLY = KINDS = ("equivalent", "gpu-only")
+#: What a mutant of the second kind is where a record says that a GPU has noticed it.
+ON_GPU = "on-gpu"
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,19 @@ class Case:
     outcome: Outcome | None = None
     host: str = ""
     entry: Entry | None = None
+    #: What the record of a GPU says of it, if that has noticed it.
+    on_gpu: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
         return self.mutant.file, self.mutant.before, self.mutant.after
+
+    @property
+    def explained(self) -> str:
+        """Equivalent, noticed on a GPU, or not noticed but on a GPU; empty without an entry in the ledger."""
+        if self.entry is None:
+            return ""
+        return ON_GPU if self.entry.kind == GPU_ONLY and self.on_gpu else self.entry.kind
 
 
 @dataclass
@@ -111,7 +122,7 @@ class Account:
         return [
             case
             for case in self.cases
-            if case.entry is not None and case.entry.kind == kind and group in (None, case.source.group)
+            if case.explained == kind and group in (None, case.source.group)
         ]
 
     def follow_up(self, group: str | None = None) -> list[Case]:
@@ -126,8 +137,8 @@ class Account:
         ]
 
     def score(self, group: str | None = None) -> float:
-        """killed / (killed + not equivalent and not killed here); 1 if there is nothing to notice."""
-        killed = self.count(KILLED, group)
+        """killed / (killed + neither equivalent nor killed), here or on a GPU; 1 if there is nothing to notice."""
+        killed = self.count(KILLED, group) + len(self.explained(ON_GPU, group))
         missed = len(self.follow_up(group)) + len(self.explained(GPU_ONLY, group))
         return killed / (killed + missed) if killed + missed else 1.0
 
@@ -203,7 +214,7 @@ def show(console: Console, account: Account) -> None:
         assert outcome is not None
         by = f"{outcome.by} ({outcome.dtype})" if outcome.status == KILLED else outcome.status
         style = {KILLED: "", STILLBORN: "dim"}.get(outcome.status, "yellow" if case.entry else "bold red")
-        by = case.entry.kind if case.entry else by
+        by = case.explained or by
         table.add_row(case.mutant.id, escape(_short(case.mutant)), escape(by), f"{outcome.seconds:.1f}", style=style)
     console.print(table)
     _show_scores(console, account)
@@ -215,7 +226,7 @@ def show(console: Console, account: Account) -> None:
             f"  {case.mutant.id}\n    - {case.mutant.before}\n    + {case.mutant.after}", markup=False, highlight=False
         )
         entry = case.entry
-        words = f"{entry.kind}: {entry.reason}" + f" ({entry.seen_by})" * bool(entry.seen_by) if entry else "FOLLOW-UP"
+        words = f"{case.explained}: {entry.reason}" + f" ({entry.seen_by})" * bool(entry.seen_by) if entry else "FOLLOW-UP"
         console.print(f"    {words}", markup=False, highlight=False)
     _show_zoo(console, account)
     for line in account.complaints:
@@ -225,7 +236,7 @@ def show(console: Console, account: Account) -> None:
     )
 
 
-SCORES = ("source", "of", "drawn", "killed", *KINDS, "follow-up", "stillborn", "score")
+SCORES = ("source", "of", "drawn", "killed", ON_GPU, *KINDS, "follow-up", "stillborn", "score")
 
 
 def score_rows(account: Account) -> list[list[str]]:
@@ -238,7 +249,7 @@ def score_rows(account: Account) -> list[list[str]]:
             sum(count for file, count in account.enumerated.items() if file in files),
             sum(group in (None, case.source.group) for case in account.cases),
             account.count(KILLED, group),
-            *(len(account.explained(kind, group)) for kind in KINDS),
+            *(len(account.explained(kind, group)) for kind in (ON_GPU, *KINDS)),
             len(account.follow_up(group)),
             account.count(STILLBORN, group),
         ]
@@ -247,7 +258,7 @@ def score_rows(account: Account) -> list[list[str]]:
 
 
 def _show_scores(console: Console, account: Account) -> None:
-    table = Table(title="Scores: killed / (killed + gpu-only + follow-up)", title_justify="left")
+    table = Table(title="Scores: noticed / (noticed + gpu-only + follow-up), noticed: killed, or on-gpu", title_justify="left")
     for column in SCORES:
         table.add_column(column, justify="left" if column == "source" else "right")
     *rows, last = score_rows(account)
@@ -307,7 +318,8 @@ def write(account: Account, path: Path) -> None:
                 "before": case.mutant.before,
                 "after": case.mutant.after,
                 "host": case.host,
-                "explained": case.entry.kind if case.entry else "",
+                "explained": case.explained,
+                "on_gpu": case.on_gpu,
             }
         )
     record = {

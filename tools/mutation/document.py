@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.rendering import tables
-from tools.mutation.account import KINDS
+from tools.mutation.account import KINDS, ON_GPU
 from tools.mutation.judging import KILLED, SURVIVED
 
 DOCUMENT = Path("docs/mutation.md")
@@ -87,7 +87,8 @@ def _ledger(mutants: Iterable[dict[str, Any]]) -> str:
         if mutant["status"] != KILLED and (mutant["explained"] or mutant["status"] == SURVIVED):
             kind = mutant["explained"] or "follow-up"
             rows.append([kind, f"`{mutant['id']}`", f"`{_shown(mutant)}`", mutant["message"]])
-    rows.sort(key=lambda row: KINDS.index(row[0]) if row[0] in KINDS else len(KINDS))
+    order = (*KINDS, ON_GPU)
+    rows.sort(key=lambda row: order.index(row[0]) if row[0] in order else len(order))
     return _table(["kind", "mutant", "line as it is then", "reason"], *rows)
 
 

@@ -92,6 +92,8 @@ class Candidate:
     load: Callable[[], Callable[..., Any]]
     declared: tuple[Declaration, ...] = ()
     examples: int = Examples().count
+    #: Files of its source, in which a property looks for sizes.
+    files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -314,6 +316,7 @@ def _cell(candidate: Candidate, function: Callable[..., Any], check: Check) -> C
         function,
         candidate.declared,
         examples=Examples(candidate.examples),
+        files=candidate.files,
     )
     property = (
         Fuzzing(HOSTILE_SECONDS, examples=candidate.examples).property

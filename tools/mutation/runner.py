@@ -22,7 +22,7 @@ from rich.console import Console
 from backends.base import CompiledOperator
 from harness import discovery
 from harness.building import build
-from tools.mutation import judging, zoo_score
+from tools.mutation import judging, on_gpu, zoo_score
 from tools.mutation.account import Account, Case, announce, explain, hold_against_ledger, order, read_ledger
 from tools.mutation.judging import KILLED, STILLBORN, SURVIVED, Candidate, Check, Outcome, Trial
 from tools.mutation.sources import BACKENDS, OPERATOR, ROOT, SOURCES, Job, Workshop, device_of
@@ -180,6 +180,9 @@ class _Session:
         hosts = list(dict.fromkeys(host for case in account.cases for host in case.hosts))
         self._workshop = Workshop(folder, hosts)
         self._ledger = read_ledger()
+        seen = on_gpu.noticed()
+        for case in account.cases:
+            case.on_gpu = seen.get(case.key, "")
         if not options.everything:
             explain(account.cases, self._ledger)
         self._cases = [case for case in account.cases if case.outcome is None]

@@ -20,11 +20,14 @@ TOO_DEAR = ("sizes",)
 
 
 def faults(checks: Sequence[Check]) -> list[tuple[Candidate, list[Check]]]:
-    """Each fault, and the checks in its own dtype."""
-    return [
-        (_candidate(fault.name, fault.function, fault.examples), [h for h in checks if h.dtype == fault.dtype])
-        for fault in zoo.faults(OPERATOR)
-    ]
+    """Each fault, and the checks in its own dtype. The property that must notice it is asked last, if none of them."""
+    found = []
+    for fault in zoo.faults(OPERATOR):
+        own = [check for check in checks if check.dtype == fault.dtype]
+        if checks and fault.caught_by not in [check.property for check in own]:
+            own.append(Check(fault.dtype, fault.caught_by, 1.0))
+        found.append((_candidate(fault.name, fault.function, fault.examples), own))
+    return found
 
 
 def controls(checks: Sequence[Check], seed: int = 0, everything: bool = False) -> list[tuple[Candidate, list[Check]]]:
@@ -50,4 +53,5 @@ def _candidate(name: str, function: Callable[..., Any], examples: int | None = N
     def load() -> Callable[..., Any]:
         return function
 
-    return Candidate(name, "zoo", "cpu", load, examples=max(Examples().count, examples or 0))
+    count = max(Examples().count, examples or 0)
+    return Candidate(name, "zoo", "cpu", load, examples=count, files=zoo.file_of(function))
