@@ -206,13 +206,17 @@ class Subject:
     def _depends(self, name: str, scenario: Scenario, has_elements: bool) -> bool:
         """Whether the loss depends on that input at these sizes. The first gate of a scan from 0 multiplies nothing.
 
-        A gradient of 0 is no proof: it may be 0 at these values alone, and of an empty batch it always is.
+        A gradient of 0 is no proof: it may be 0 at these values alone. Of an empty batch it always is, so one row is
+        asked about in its place.
         """
         missing = tuple(pair for pair in scenario.cotangents if pair[1] == "missing")
         owed = self._owed(name, scenario)
         if owed is None:
             return False
-        if not has_elements or owed.numel() == 0 or bool(owed.any()):
+        if not has_elements or owed.numel() == 0:
+            sizes = tuple((symbol, size or 1) for symbol, size in scenario.sizes)
+            return sizes == scenario.sizes or self._depends(name, replace(scenario, sizes=sizes), has_elements=True)
+        if bool(owed.any()):
             return True
         usual = self._owed(name, replace(scenario, values="normal", cotangents=missing))
         return usual is not None and bool(usual.any())

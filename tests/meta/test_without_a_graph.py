@@ -27,8 +27,9 @@ def _detached(input: Tensor, *others: Tensor) -> Tensor:
     return operator("mlp").forward(input, *others)[0].detach()
 
 
-def test_the_first_gate_of_a_scan_from_zero_takes_no_part() -> None:
-    scenario = Scenario(sizes=(("batch", 2), ("channels", 3), ("length", 1)), wanted=("gates",))
+@pytest.mark.parametrize("batch", [0, 2])
+def test_the_first_gate_of_a_scan_from_zero_takes_no_part(batch: int) -> None:
+    scenario = Scenario(sizes=(("batch", batch), ("channels", 3), ("length", 1)), wanted=("gates",))
     assert not bool(_gradients("scan", "from-zero", _one_step, scenario)["gates"].any())
 
 
