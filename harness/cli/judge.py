@@ -6,13 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from backends.devices import CPU
 from harness.candidate import candidate
 from harness.cli import watching
 from harness.errors import HarnessError
 from harness.pytest_plugin import invocation
-from harness.running import launching, serving
+from harness.running import forking, launching, serving
 
 #: Prefixes of options with which one process is used: too little work for several, or a debugger.
 _ONE_PROCESS = (
@@ -31,6 +32,8 @@ _ONE_PROCESS = (
 )
 #: Up to so many cores, one candidate is judged by one process.
 _FEW_CORES = 4
+#: Whether this machine has a GPU of NVIDIA. To ask torch would take seconds.
+_HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,12 +52,14 @@ def judge(arguments: Sequence[str]) -> int:
     """pytest on the suite's tests, with pytest's own exit code. `arguments` are options of pytest and of the plugin.
 
     A whole run is spread over the cores by pytest-xdist; `-n 0`, or an option that narrows the selection, prevents it.
-    So does a single candidate on few cores: a fork of the judge for each of them (`harness.running.dividing`) imports
-    nothing, and each worker costs the seconds in which three processes more import torch.
+    So does a single candidate on few cores, or beside a GPU: a judge for each dtype (`harness.running.dividing`,
+    `harness.running.further_judge`) imports nothing, and each worker costs the seconds in which three processes more
+    import torch.
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # the workers' Python: a candidate's author may write to the working folder
+    forking.ask_nvml()
     candidates = _start_early(arguments)
-    alone = candidates == 1 and len(os.sched_getaffinity(0)) <= _FEW_CORES
+    alone = candidates == 1 and (len(os.sched_getaffinity(0)) <= _FEW_CORES or _HAS_GPU)
     is_narrow = any(option.startswith(_ONE_PROCESS) for option in arguments)
     spread = [] if alone or is_narrow else ["-n", "auto", "--dist", "loadgroup"]
     code = invocation.judged([*spread, *arguments])

@@ -45,7 +45,7 @@ sys.exit(main())
 def main(arguments: Sequence[str]) -> int:
     """Start the server in the background, or stop it.
 
-    Raises Broken if it does not start; Unavailable without Linux, or with a GPU.
+    Raises Broken if it does not start; Unavailable without Linux.
     """
     parser = parsing.parser("serve", COMMANDS["serve"])
     parser.add_argument("--stop", action="store_true", help="end every server of this user")
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     if not given.idle > 0:
         raise UsageError(f"--idle was {given.idle}, but should be a number of minutes above 0")
     if not forking.AVAILABLE:
-        raise Unavailable("serve forks processes into sandboxes, which needs Linux, and a machine without a GPU")
+        raise Unavailable("serve forks processes into sandboxes, which needs Linux")
     if given.here is not None:
         return _serve(given.here, 60 * given.idle)
     if given.stop:
@@ -122,9 +122,10 @@ def _serve(descriptor: int, idle: float) -> int:
     try:
         launching.keep_runner(folder)
         from harness.pytest_plugin import warming
+        from harness.running import suite_process
 
         warming.warm_up()
-        launching.keep_suite()
+        suite_process.keep()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:

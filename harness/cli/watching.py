@@ -41,9 +41,12 @@ def read(arguments: Sequence[str]) -> tuple[list[Path], list[str]]:
 def again(files: Sequence[Path], run: Callable[[], int]) -> int:
     """Run now, and after each change of a file, until Ctrl-C. Returns the exit code of the last run."""
     folder = Path(tempfile.mkdtemp(prefix="lltm-conformance-"))
+    forking.ask_nvml()
     launching.keep_runner(folder)  # imports torch meanwhile
     importlib.import_module("harness.pytest_plugin.plugin")
-    launching.keep_suite()
+    from harness.running import suite_process  # imports torch, as the plugin does
+
+    suite_process.keep()
     code, names = 0, ", ".join(map(str, files))
     try:
         while True:

@@ -53,7 +53,9 @@ def main() -> int:
     if not command:
         launching.keep_runner(Path(tempfile.mkdtemp(dir=given.root, prefix="runner-")))  # imports torch meanwhile
         warming.warm_up()
-        launching.keep_suite()
+        from harness.running import suite_process  # imports torch
+
+        suite_process.keep()
     _answer(answers, {"ready": os.getpid()})
     for line in sys.stdin:
         request = Request(**json.loads(line))

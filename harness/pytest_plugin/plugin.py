@@ -45,11 +45,11 @@ from harness.running import (
     candidate_files,
     drawn_seed,
     foreseeing,
-    launching,
     quick,
     sandbox,
     selection_options,
     suite_files,
+    suite_process,
 )
 from harness.running.candidate_process import Limits, lost
 from harness.running.isolation import Isolation
@@ -227,7 +227,7 @@ def pytest_configure(config: pytest.Config) -> None:
         end_with_parent()
     isolated = _is_isolated(config)
     if isolated and not is_worker and config.getoption("candidate") and not config.getoption("collectonly"):
-        launching.keep_suite()  # before this process computes anything or starts a thread
+        suite_process.keep()  # before this process computes anything or starts a thread
     judging.bind(drawing=not isolated)
     given = config.getoption("examples_seed")
     told = getattr(config, "workerinput", {}).get(_SEED)

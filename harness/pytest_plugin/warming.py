@@ -6,9 +6,9 @@ import contextlib
 import gc
 import importlib
 import io
-import os
 
 from harness.pytest_plugin import invocation
+from harness.running import forking
 
 _OPERATOR = "softmax"
 _COLLECTED = (
@@ -27,7 +27,7 @@ def warm_up() -> None:
     not even that of a contract's check: where there is a GPU, autograd starts a thread for it at the first one, and
     raises in a fork from then on.
     """
-    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    forking.ask_nvml()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         importlib.import_module("torch._dynamo")  # which the first use of torch.func imports
         from harness import discovery

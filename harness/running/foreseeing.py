@@ -41,7 +41,7 @@ def begin(asked: Asked, store: Path) -> Callable[[], None] | None:
     candidates print, and hold nothing that the fork needs.
     """
     wanted = [(slot, property) for slot, property in asked if property.outside and property.foreseen is not None]
-    if not wanted or not forking.AVAILABLE or len(os.sched_getaffinity(0)) < 2:
+    if not wanted or not forking.may_fork() or len(os.sched_getaffinity(0)) < 2:
         return None
     parent = os.getpid()
     with warnings.catch_warnings():

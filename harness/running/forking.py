@@ -1,11 +1,15 @@
 """Processes that are forked from one that has imported torch already: see `harness.executing.zygote`.
 
 A command that stays, such as a worker of a fleet, starts such a process once; what it forks later finds it here.
+
+CUDA cannot be used in a fork of a process that has initialised its driver, and autograd does so at the first backward.
+A process that forks leaves it alone: `ask_nvml` has torch find GPUs without it, and `may_fork` asks the driver itself.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import json
 import os
 import select
@@ -21,13 +25,36 @@ from typing import IO, NoReturn
 
 from harness.executing import zygote
 
-#: Whether this system has what a fork into a sandbox needs, and no GPU: CUDA cannot be used in a fork of a process that
-#: has asked for a device, and that no such process asks was not tried on a machine with one.
-AVAILABLE = hasattr(os, "pidfd_open") and not any(Path("/dev").glob("nvidia[0-9]*"))
+#: Whether this system has what a fork into a sandbox needs.
+AVAILABLE = hasattr(os, "pidfd_open")
+#: The library of CUDA's driver, and what its functions return before it is initialised: CUDA_ERROR_NOT_INITIALIZED.
+_DRIVER, _NOT_INITIALISED = "libcuda.so.1", 3
 #: Seconds for a sandbox to be there.
 _START = 30.0
 #: What runs in a sandbox until it is ended: it says that everything is in place, and waits.
 _WAITING = ("sh", "-c", "echo && exec cat")
+
+
+def ask_nvml() -> None:
+    """Have `torch.cuda.is_available` ask NVML, from now on and in all processes that this one starts.
+
+    By default it initialises the driver. Where NVML is missing it still does.
+    """
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+
+
+def may_fork() -> bool:
+    """Whether a fork of this process can be used for everything, CUDA included."""
+    return AVAILABLE and not _is_initialised(_DRIVER)
+
+
+def _is_initialised(driver: str) -> bool:
+    """Whether this process has loaded that library and initialised it."""
+    try:
+        library = ctypes.CDLL(driver, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return int(library.cuDeviceGetCount(ctypes.byref(ctypes.c_int()))) != _NOT_INITIALISED
 
 
 class CannotFork(OSError):
@@ -103,6 +130,10 @@ class Zygote:
     def close(self) -> None:
         """Ask for nothing more: the process ends when nobody can."""
         self._requests.close()
+
+    def forget(self) -> None:
+        """In a fork that has closed the descriptor: its number may be that of something else by now."""
+        self._requests.detach()
 
     def fork(
         self,

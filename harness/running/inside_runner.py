@@ -15,7 +15,7 @@ import sys
 from dataclasses import asdict
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors.torch import save
@@ -72,14 +72,27 @@ class InsideRunner:
         return {"cell": jsonable(asdict(cell))}
 
 
+class Answers(Protocol):
+    """What answers the requests to a process."""
+
+    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """The reply to one request. What it raises is told as trouble."""
+        ...
+
+
 def main(descriptor: int) -> None:
     """Answer requests until the judge closes the connection."""
+    answer_all(descriptor, InsideRunner())
+
+
+def answer_all(descriptor: int, runner: Answers) -> None:
+    """Have `runner` answer each request, until the connection closes."""
     end_with_parent()
     for place in reversed(os.environ.get("PYTHONPATH", "").split(os.pathsep)):  # which a new process has, and no fork
         if place and place not in sys.path:
             sys.path.insert(0, place)
     fresh_process.remember_environment()
-    connection, runner = Connection(descriptor), InsideRunner()
+    connection = Connection(descriptor)
     torch.set_num_threads(1)
     for asked, _ in messages(connection):  # requests have no tensors
         try:

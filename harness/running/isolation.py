@@ -21,7 +21,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
-from backends.base import CUDA, TRITON_INTERPRETED
+from backends.base import TRITON_INTERPRETED
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
@@ -34,8 +34,9 @@ from harness.properties import all_properties
 from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
-from harness.running import dividing, forking, inside_runner, launching, sandbox
+from harness.running import dividing, forking, further_judge, inside_runner, launching, sandbox
 from harness.running.candidate_process import CandidateProcess, Limits, answering, lost
+from harness.running.further_judge import FurtherJudge, Task
 from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
 from harness.running.selection import Selection, Slot, declarations
@@ -43,6 +44,8 @@ from harness.running.selection import Selection, Slot, declarations
 _ROOT = Path(__file__).parents[2]
 #: Characters of a reason, and of a text among the figures, that are taken over from another process.
 _TEXT = 100_000
+#: Processes that are at work at a time for each judge: itself or its candidate, and the inner process.
+_AT_WORK = 2
 
 
 class Isolation:
@@ -66,8 +69,6 @@ class Isolation:
         self._place: tuple[str, str] | None = None
         self._outside: CandidateProcess | None = None
         self._inside: RunnerProcess | None = None
-        #: The next inner process, which imports the suite and was asked nothing yet.
-        self._prepared: RunnerProcess | None = None
         #: The process in which sanitizers watch what a candidate compiles.
         self._sanitized: CandidateProcess | None = None
         #: The file to which the inner process writes what it is about to do. It has no name, so none is ever left.
@@ -75,7 +76,9 @@ class Isolation:
         #: The cells that a thread judges in the inner process, by slot and property.
         self._ahead: dict[tuple[str, str], Future[Cell]] = {}
         self._thread: threading.Thread | None = None
-        self._forks: list[dividing.Fork] = []
+        self._forks: list[dividing.Fork | FurtherJudge] = []
+        #: Held while the inner process is asked.
+        self._one_asks = threading.Lock()
 
     def divide(self, asked: Sequence[tuple[Slot, str]], first: Collection[str], store: Path | None) -> bool:
         """Judge the cells of some dtypes in forks of the judge from now on, if there are cores for that.
@@ -83,35 +86,38 @@ class Isolation:
         Returns whether there are forks. The properties `first` are judged in none, which takes its time to begin.
         `store` is the folder of expected results. Call it before `begin`, which starts a thread.
         """
-        if not forking.AVAILABLE or not _is_one_place(asked):
+        if not _is_one_place(asked):
             return False
         others = [
             (slot, property)
             for slot, property in asked
             if isinstance(slot.source, Candidate)
-            and (found := self._properties[property]).outside
-            and not (found.once or found.large or found.sanitized or property in first)
+            and not ((found := self._properties[property]).once or found.large or found.sanitized or property in first)
         ]
-        forks = dividing.divided(others, dividing.cores())
-        self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in forks]
-        return bool(forks)
+        if forking.may_fork():
+            outside = [(slot, property) for slot, property in others if self._properties[property].outside]
+            parts = dividing.divided(outside, dividing.cores())
+            self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in parts]
+        elif further_judge.can_be():
+            parts = dividing.divided(others, dividing.cores() // _AT_WORK)
+            self._forks = [self._further(part, store) for part in parts]
+        return bool(self._forks)
 
     def begin(self, asked: Sequence[tuple[Slot, str]]) -> None:
         """Judge those of the cells that the inner process judges from now on, in this order; `judge` waits for each.
 
-        The two processes work at the same time then. On a GPU they take turns, and the inner one imports meanwhile what
-        it needs: it is no fork of this process there.
+        The two processes work at the same time then.
         """
         inner = [
             (slot, property)
             for slot, property in asked
-            if isinstance(slot.source, Candidate) and not self._properties[property].outside
+            if isinstance(slot.source, Candidate)
+            and not self._properties[property].outside
+            and not any(fork.has(slot, property) for fork in self._forks)
         ]
-        if not _is_one_place(asked):
-            if inner and len(_places(asked)) == 1:
-                self._turn_to(inner[0][0])
-                self._prepared = self._launched(inner[0][0])
+        if not inner or not _is_one_place(asked):
             return
+        self._turn_to(inner[0][0])  # here, since it ends what the thread has begun
         self._ahead = {(slot.id, property): Future() for slot, property in inner}
         self._thread = threading.Thread(target=self._judge_ahead, args=(inner, self._ahead), daemon=True)
         self._thread.start()
@@ -137,6 +143,20 @@ class Isolation:
                 return own.judge(slot, property)
 
         return judge
+
+    def _further(self, part: Sequence[tuple[Slot, str]], store: Path | None) -> FurtherJudge:
+        """A further judge, which cannot be a fork of this one."""
+        task = Task(
+            self._selection,
+            self._limits,
+            self._extra,
+            self._choice,
+            self._writable,
+            store,
+            {name: zygote.fileno() for name, zygote in launching.zygotes.items()},
+            tuple((slot.id, property) for slot, property in part),
+        )
+        return FurtherJudge(part, task.as_text(), lambda: further_judge.process_of(task))
 
     def imports(self, slot: Slot) -> str:
         """Why the candidate cannot be imported; empty if it can. Raises UsageError if the function is not there."""
@@ -172,13 +192,13 @@ class Isolation:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
             self._end_processes()  # it may have been about to start one
-        self._outside = self._inside = self._prepared = self._sanitized = self._place = None
+        self._outside = self._inside = self._sanitized = self._place = None
         if self._trace is not None:
             self._trace.close()
             self._trace = None
 
     def _end_processes(self) -> None:
-        for process in (self._outside, self._inside, self._prepared, self._sanitized):
+        for process in (self._outside, self._inside, self._sanitized):
             if process is not None:
                 process.stop()
 
@@ -231,6 +251,11 @@ class Isolation:
         return cell if process.sanitizers is None else _with_libraries(cell, process.sanitizers)
 
     def _judged_there(self, slot: Slot, property: str) -> Cell:
+        """The cell by the inner process, which answers one thread at a time."""
+        with self._one_asks:
+            return self._asked_there(slot, property)
+
+    def _asked_there(self, slot: Slot, property: str) -> Cell:
         self._turn_to(slot)
         began = time.monotonic()
         if self._inside is None or not self._inside.alive:
@@ -254,15 +279,10 @@ class Isolation:
 
     def _started(self, slot: Slot) -> RunnerProcess:
         """The inner process, which has imported the suite. Raises UsageError if it does not come up."""
-
-        def start() -> RunnerProcess:
-            prepared, self._prepared = self._prepared, None
-            return prepared or self._launched(slot)
-
         trace, boxed = self._traced().fileno(), isinstance(slot.source, Candidate) and sandbox.is_used(self._choice)
         begin = inside_runner.start(self._selected(slot), self._extra, trace, self._store(slot))
         try:
-            started, answer = answering(start, {"begin": begin}, boxed)
+            started, answer = answering(lambda: self._launched(slot), {"begin": begin}, boxed)
         except RunnerFailure as error:
             raise HarnessError(f"the process that judges {error}: {error.said[-_TEXT:]}") from error
         if "trouble" in answer:
@@ -305,17 +325,9 @@ class Isolation:
         return expected_root() if not foreign and sandbox.is_used(self._choice) else None
 
 
-def _places(asked: Sequence[tuple[Slot, str]]) -> set[tuple[str, str]]:
-    return {(slot.backend, slot.device) for slot, _ in asked}
-
-
 def _is_one_place(asked: Sequence[tuple[Slot, str]]) -> bool:
-    """Whether several processes may judge these cells at the same time.
-
-    On a GPU they may not: each may fill its memory. Nor may they for several implementations, which take turns.
-    """
-    places = _places(asked)
-    return len(places) == 1 and not any(device == CUDA for _, device in places)
+    """Whether several processes may judge these cells at the same time: several implementations take turns."""
+    return len({(slot.backend, slot.device) for slot, _ in asked}) == 1
 
 
 def _with_libraries(cell: Cell, sanitizers: Sanitizers) -> Cell:

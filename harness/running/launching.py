@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,7 +84,7 @@ def _copied(place: Path) -> list[str]:
 def keep_runner(folder: Path) -> None:
     """Start the process from which runners are forked from now on. Its files are put into the folder.
 
-    Without namespaces, elsewhere than on Linux, none is forked: each is a new process.
+    Elsewhere than on Linux none is forked: each is a new process.
     """
     if not forking.AVAILABLE:
         return
@@ -103,39 +102,21 @@ def keep_runner(folder: Path) -> None:
     zygotes[RUNNER] = zygote
 
 
-def keep_suite() -> None:
-    """Fork the process from which those that judge beside a candidate are forked from now on, if there is none yet.
-
-    This process has imported the suite and computed nothing. With other threads it cannot be forked: each process that
-    judges beside a candidate is a new one then.
-    """
-    if not forking.AVAILABLE or SUITE in zygotes or threading.active_count() > 1:
-        return
-    from harness.executing.lifeline import end_with_parent
-    from harness.executing.zygote import serve
-    from harness.running import inside_runner
-
-    zygote, theirs = forking.pair()
-    parent, child = os.getpid(), os.fork()
-    if child == 0:
-        end_with_parent(parent)
-        os.setsid()
-        _early.clear()  # the other process has started them, and ends them
-        forking.take_over_streams()
-        forking.close_all_but({theirs.fileno()})
-        forking.leave_after(lambda: serve(theirs, inside_runner.main))
-    theirs.close()
-    zygotes[SUITE] = zygote
-    atexit.register(_close_in, os.getpid(), zygote)
-
-
 def in_a_fork() -> set[int]:
     """In a fork of this process: the descriptors by which it can ask for processes. Those started early are not its."""
     _early.clear()
     return {zygote.fileno() for zygote in zygotes.values()}
 
 
-def _close_in(owner: int, zygote: Zygote) -> None:
+def take_over(descriptors: Mapping[str, int]) -> None:
+    """Ask for processes by these descriptors, by RUNNER and SUITE. Those of the process that forked are closed here."""
+    for zygote in zygotes.values():
+        zygote.forget()
+    zygotes.clear()
+    zygotes.update({name: Zygote(socket.socket(fileno=number)) for name, number in descriptors.items()})
+
+
+def close_in(owner: int, zygote: Zygote) -> None:
     """Close it at the end of the process that has it open. A fork has closed its copy already."""
     if os.getpid() == owner:
         zygote.close()

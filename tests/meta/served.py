@@ -104,9 +104,10 @@ def _serve(requests: socket.socket) -> None:
             collected = ["tests/conformance", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider", *_COLLECTED]
             assert pytest.main(collected) == 0
         from harness.pytest_plugin import warming
+        from harness.running import suite_process
 
         warming.warm_up()
-        launching.keep_suite()
+        suite_process.keep()
         while True:
             text, descriptors, _, _ = socket.recv_fds(requests, _LARGEST, 2)
             if not text:

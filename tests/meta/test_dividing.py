@@ -20,7 +20,7 @@ from harness.running.isolation import Isolation
 from harness.running.selection import DTYPE_NAMES, Selection, Slot, slots
 from tests.meta.conftest import Run
 
-pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="needs a fork, and no GPU")
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
 CANDIDATE = """
 import torch

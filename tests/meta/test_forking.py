@@ -17,11 +17,11 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.running import forking, launching, sandbox
+from harness.running import forking, launching, sandbox, suite_process
 from tests.meta.conftest import ROOT, environment
 
 #: See `forking.AVAILABLE`.
-pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
 #: What a process is asked, and what it answers. `serve` is what `harness.executing.runner` does with torch.
 PROGRAM = """
@@ -203,7 +203,7 @@ def test_a_process_with_threads_is_not_forked(monkeypatch: pytest.MonkeyPatch) -
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
-    launching.keep_suite()
+    suite_process.keep()
     done.set()
     thread.join()
     assert launching.zygotes == {}

@@ -198,28 +198,3 @@ def test_a_socket_that_is_gone_is_hidden_no_more(by_name: dict[str, Slot], monke
     process = started(source.text, Limits(seconds=60))
     process.stop()
     assert len(asked) == 2
-
-
-def test_on_a_gpu_the_inner_process_imports_before_it_is_asked(
-    selection: Selection, by_name: dict[str, Slot], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is no fork there, and imports take seconds. Here the CPU plays the GPU."""
-    monkeypatch.setattr("harness.running.isolation.CUDA", "cpu")
-    isolation, slot = Isolation(selection, Limits(seconds=60)), by_name["right"]
-    isolation.begin([(slot, "forward-parity"), (slot, "global-state")])
-    ahead = isolation._prepared
-    assert ahead is not None
-    assert ahead.alive
-    assert isolation.judge(slot, "forward-parity").verdict == PASS
-    assert isolation._prepared is ahead, "nobody has asked it anything"
-    assert isolation.judge(slot, "global-state").verdict == PASS
-    assert isolation._inside is ahead
-    isolation.stop()
-    assert not ahead.alive
-    isolation.begin([(slot, "forward-parity")])
-    assert isolation._prepared is None, "nothing is asked of it"
-    isolation.begin([(slot, "global-state")])
-    ahead = isolation._prepared
-    isolation.stop()
-    assert ahead is not None
-    assert not ahead.alive

@@ -89,7 +89,8 @@ def _row(status: str, id: str = "m") -> dict[str, Any]:
 def test_what_a_gpu_has_noticed_counts_as_noticed(tmp_path: Path) -> None:
     source = SOURCES[0]
     first, second, *_ = source.drawn(everything=False)[0]
-    ledger = [Entry(m.file, m.before, m.after, "needs more elements than that", "many-elements") for m in (first, second)]
+    why = "needs more elements than that"
+    ledger = [Entry(mutant.file, mutant.before, mutant.after, why, "many-elements") for mutant in (first, second)]
     rows = [
         {**_row(status), "file": m.file, "before": m.before, "after": m.after}
         for m, status in ((first, KILLED), (second, SURVIVED))

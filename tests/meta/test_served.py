@@ -17,7 +17,7 @@ from tests.meta.served import Commands
 from tests.meta.tiers import AGAIN
 
 #: See `forking.AVAILABLE`.
-pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 

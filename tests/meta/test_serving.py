@@ -20,7 +20,7 @@ from harness.running import forking, sandbox, serving
 from tests.meta.conftest import environment
 
 #: See `forking.AVAILABLE`.
-pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux, or with a GPU")
+pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
 FILE = """
 import os, time

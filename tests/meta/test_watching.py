@@ -20,11 +20,12 @@ from tests.meta.conftest import ROOT, environment, heeded
 _WATCH = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from harness.cli import watching
 
 watching.importlib.import_module = lambda name: None  # the suite is not needed here
 watching.launching.keep_runner = lambda folder: None
-watching.launching.keep_suite = lambda: None
+sys.modules["harness.running.suite_process"] = SimpleNamespace(keep=lambda: None)
 files, others = watching.read(sys.argv[1:])
 
 def run():

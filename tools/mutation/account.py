@@ -119,11 +119,7 @@ class Account:
 
     def explained(self, kind: str, group: str | None = None) -> list[Case]:
         """The mutants that the ledger explains, whether they were judged and survived or were not judged."""
-        return [
-            case
-            for case in self.cases
-            if case.explained == kind and group in (None, case.source.group)
-        ]
+        return [case for case in self.cases if case.explained == kind and group in (None, case.source.group)]
 
     def follow_up(self, group: str | None = None) -> list[Case]:
         """Survivors that the ledger does not explain."""
@@ -226,7 +222,8 @@ def show(console: Console, account: Account) -> None:
             f"  {case.mutant.id}\n    - {case.mutant.before}\n    + {case.mutant.after}", markup=False, highlight=False
         )
         entry = case.entry
-        words = f"{case.explained}: {entry.reason}" + f" ({entry.seen_by})" * bool(entry.seen_by) if entry else "FOLLOW-UP"
+        seen = f" ({entry.seen_by})" if entry and entry.seen_by else ""
+        words = f"{case.explained}: {entry.reason}{seen}" if entry else "FOLLOW-UP"
         console.print(f"    {words}", markup=False, highlight=False)
     _show_zoo(console, account)
     for line in account.complaints:
@@ -258,7 +255,7 @@ def score_rows(account: Account) -> list[list[str]]:
 
 
 def _show_scores(console: Console, account: Account) -> None:
-    table = Table(title="Scores: noticed / (noticed + gpu-only + follow-up), noticed: killed, or on-gpu", title_justify="left")
+    table = Table(title="Scores: (killed + on-gpu) / (killed + on-gpu + gpu-only + follow-up)", title_justify="left")
     for column in SCORES:
         table.add_column(column, justify="left" if column == "source" else "right")
     *rows, last = score_rows(account)

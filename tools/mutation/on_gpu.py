@@ -107,7 +107,16 @@ def _judged(tree: Path, job: Job) -> dict[str, Any]:
     if mutant is not None:
         (tree / BACKENDS.relative_to(ROOT) / mutant.file).write_text(mutant.text)
     report = tree / "report.json"
-    command = [sys.executable, "-m", "pytest", "tests/conformance", "-q", "-p", "no:cacheprovider", f"--report={report}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/conformance",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--report={report}",
+    ]
     place = [f"--operator={OPERATOR}", f"--backend={job.host}", f"--device={CUDA}", f"--dtype={DTYPE}"]
     status, message = SURVIVED, f"was still running after {_LIMIT:.0f} s"
     try:
