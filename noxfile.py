@@ -324,10 +324,8 @@ def controls(session: nox.Session) -> None:
 @nox.session
 def mutation(session: nox.Session) -> None:
     """Change one token of a shipped backend at a time and check that the suite notices; `-- --all` for all mutants."""
-    env = {
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": "1",
-    }  # it forks, after which CUDA and thread pools do not work
+    # It forks, after which CUDA and thread pools do not work; on a GPU other processes judge.
+    env = {} if "--on-gpu" in session.posargs else {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     run(session, "python", "-m", "tools.mutation", *session.posargs, env=env)
 
 
