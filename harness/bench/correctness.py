@@ -64,9 +64,9 @@ def check_results(subject: Subject, case: Case, call: Call, results: Sequence[Te
 
 
 def _named(operator: Operator) -> list[tuple[str, TensorArg, bool]]:
-    """(name, tensor, whether it is a gradient) of all outputs and gradients."""
+    """(name, tensor, whether it is a gradient) of all outputs, and of the gradients of inputs that have one."""
     outputs = [(arg.name, arg, False) for arg in operator.outputs]
-    return [*outputs, *((f"gradient of {arg.name}", arg, True) for arg in operator.inputs)]
+    return [*outputs, *((f"gradient of {arg.name}", arg, True) for arg in operator.inputs if arg.differentiable)]
 
 
 def _part(operator: Operator, phase: str) -> slice:
@@ -86,9 +86,9 @@ def _against_eager(
     operator = subject.operator
     cotangents = tuple(g for g in call.cotangents if g is not None)
     inputs = tuple(tensor.detach() for tensor in call.inputs)
-    exact_inputs = tuple(tensor.double() for tensor in inputs)
-    exact = [*operator.forward(*exact_inputs), *operator.vjp(exact_inputs, tuple(g.double() for g in cotangents))]
-    eager = [*operator.forward(*inputs), *operator.vjp(inputs, cotangents)]
+    exact_inputs = tuple(tensor.double() if tensor.is_floating_point() else tensor for tensor in inputs)
+    exact = _results(operator, exact_inputs, tuple(g.double() for g in cotangents))
+    eager = _results(operator, inputs, cotangents)
     part = _part(operator, phase)
     unit = torch.finfo(subject.dtype).eps / 2
     # A sum of K terms in another order differs by about sqrt(K) roundings; in float64 the reference's own error is 0.
@@ -105,6 +105,13 @@ def _against_eager(
                 f"{error:.3g}, but should have at most {allowed:.3g} "
                 f"[{scenario.describe(operator)}]"
             )
+
+
+def _results(operator: Operator, inputs: tuple[Tensor, ...], cotangents: tuple[Tensor, ...]) -> list[Tensor]:
+    """What `_named` lists, by the contract."""
+    gradients = operator.vjp(inputs, cotangents) if any(arg.differentiable for arg in operator.inputs) else ()
+    kept = [g for arg, g in zip(operator.inputs, gradients, strict=False) if arg.differentiable]
+    return [*operator.forward(*inputs), *kept]
 
 
 def _share(mask: Tensor) -> float:

@@ -56,7 +56,12 @@ def prepare(function: Callable[..., Any], ring: Sequence[tuple[Inputs, Inputs]],
 
 
 def _step(function: Callable[..., Any], inputs: Inputs, cotangents: Inputs, phase: str) -> Step:
-    leaves = tuple(tensor.detach().requires_grad_(phase != FORWARD) for tensor in inputs)
+    asked = _differentiable(inputs)
+    leaves = tuple(
+        tensor.detach().requires_grad_(phase != FORWARD and wanted)
+        for tensor, wanted in zip(inputs, asked, strict=True)
+    )
+    wanted = tuple(leaf for leaf, is_asked in zip(leaves, asked, strict=True) if is_asked)
 
     def forward() -> Any:
         with torch.no_grad():
@@ -64,14 +69,22 @@ def _step(function: Callable[..., Any], inputs: Inputs, cotangents: Inputs, phas
 
     def outputs() -> tuple[Tensor, ...]:
         found = function(*leaves)
-        return (found,) if isinstance(found, Tensor) else tuple(found)
+        found = (found,) if isinstance(found, Tensor) else tuple(found)
+        return tuple(y for y in found if y.is_floating_point() or y.is_complex())
 
     def forward_and_backward() -> Any:
-        return torch.autograd.grad(outputs(), leaves, cotangents)
+        return torch.autograd.grad(outputs(), wanted, cotangents)
 
     if phase == FORWARD:
         return forward
     if phase == FORWARD_AND_BACKWARD:
         return forward_and_backward
     made = outputs()
-    return lambda: torch.autograd.grad(made, leaves, cotangents, retain_graph=True)
+    return lambda: torch.autograd.grad(made, wanted, cotangents, retain_graph=True)
+
+
+def _differentiable(inputs: Inputs) -> tuple[bool, ...]:
+    """Of which inputs the gradient is timed: those that require grad, or where none does, those of real numbers."""
+    if any(tensor.requires_grad for tensor in inputs):
+        return tuple(tensor.requires_grad for tensor in inputs)
+    return tuple(tensor.is_floating_point() or tensor.is_complex() for tensor in inputs)

@@ -1,0 +1,55 @@
+"""Every operator can be timed and checked: also one with integer inputs, or with inputs that have no gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from backends.base import PythonFunction
+from harness.bench import correctness
+from harness.discovery import backend, operators
+from harness.errors import Failure
+from harness.judging.scenario import Scenario
+from harness.judging.subject import Subject
+from harness.measuring import work
+from spec.contract import PHASES, Operator
+
+
+def _subject(operator: Operator) -> Subject:
+    right = backend("python-autograd").implementation(operator.name)
+    assert isinstance(right, PythonFunction)
+    return Subject(operator, "it", "cpu", torch.float32, right.function).in_form(operator)
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["oracle", "rms"])
+@pytest.mark.parametrize("name", sorted(operators()))
+def test_an_operator_is_checked_and_timed_in_every_phase(
+    name: str, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At its smallest case; `rms` is how the results of large cases are checked."""
+    monkeypatch.setattr(correctness, "is_small", lambda subject, case: not large)
+    subject = _subject(operators()[name])
+    operator = subject.operator
+    case = operator.cases[0]
+    correctness.check(subject, case)
+    call = subject.realise(Scenario.of(case))
+    cotangents = tuple(g for g in call.cotangents if g is not None)
+    for phase in PHASES if any(arg.differentiable for arg in operator.inputs) else PHASES[:1]:
+        timed = work.prepare(subject.function, [(call.inputs, cotangents)], phase, "cpu")
+        results = timed.steps[0]()
+        found = [results] if isinstance(results, torch.Tensor) else list(results)
+        assert len(found) == correctness.results_of(operator, phase) or phase == "forward+backward"
+
+
+@pytest.mark.parametrize("name", ["embedding", "cross_entropy", "rotary"])
+def test_a_wrong_gradient_beside_inputs_without_one_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correctness, "is_small", lambda subject, case: False)
+    operator = operators()[name]
+
+    def wrong(first: torch.Tensor, *others: torch.Tensor) -> object:
+        doubled = first + (first - first.detach())  # the same values, and twice the gradient
+        return operator.forward(doubled, *others)
+
+    subject = Subject(operator, "it", "cpu", torch.float32, wrong).in_form(operator)
+    with pytest.raises(Failure, match="gradient of"):
+        correctness.check(subject, operator.cases[0])
