@@ -31,12 +31,30 @@ from harness.running.selection import Slot
 Asked = tuple[Slot, str]
 
 
-class Fork:
+class CellsElsewhere:
+    """The cells that another process judges, and those that it has judged."""
+
+    def __init__(self, asked: Sequence[Asked]) -> None:
+        self._cells: dict[tuple[str, str], Future[Cell]] = {(slot.id, property): Future() for slot, property in asked}
+
+    def has(self, slot: Slot, property: str) -> bool:
+        """Whether the process is asked for that cell."""
+        return (slot.id, property) in self._cells
+
+    def cell(self, slot: Slot, property: str) -> Cell | None:
+        """The cell, once the process has judged it; None if it does not."""
+        try:
+            return self._cells[slot.id, property].result()
+        except CancelledError:
+            return None
+
+
+class Fork(CellsElsewhere):
     """A fork of the judge, and the cells that it judges."""
 
     def __init__(self, asked: Sequence[Asked], judge: Callable[[], Callable[[Slot, str], Cell]]) -> None:
         """`judge()`, called in the fork, returns what judges one cell there."""
-        self._cells: dict[tuple[str, str], Future[Cell]] = {(slot.id, property): Future() for slot, property in asked}
+        super().__init__(asked)
         reading, writing = os.pipe()
         parent = os.getpid()
         with warnings.catch_warnings():
@@ -49,17 +67,6 @@ class Fork:
             forking.leave_quietly(lambda: _judge_all(asked, judge(), writing))
         os.close(writing)
         threading.Thread(target=self._listen, args=(reading,), daemon=True).start()
-
-    def has(self, slot: Slot, property: str) -> bool:
-        """Whether the fork is asked for that cell."""
-        return (slot.id, property) in self._cells
-
-    def cell(self, slot: Slot, property: str) -> Cell | None:
-        """The cell, once the fork has judged it; None if it does not."""
-        try:
-            return self._cells[slot.id, property].result()
-        except CancelledError:
-            return None
 
     def stop(self) -> None:
         """End the process."""

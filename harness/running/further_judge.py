@@ -14,7 +14,6 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.judging.remote import RunnerFailure
 from harness.report.cell import Cell
 from harness.running import launching
 from harness.running.candidate_process import Limits
+from harness.running.dividing import CellsElsewhere
 from harness.running.runner_process import RunnerProcess
 from harness.running.selection import Selection, Slot
 
@@ -80,27 +80,16 @@ def process_of(task: Task) -> RunnerProcess:
     )
 
 
-class FurtherJudge:
+class FurtherJudge(CellsElsewhere):
     """A further judge as the first one sees it, and the cells that it judges. It works from now on."""
 
     def __init__(self, asked: Sequence[tuple[Slot, str]], task: str, start: Callable[[], RunnerProcess]) -> None:
         """`start()` returns its process, which is asked nothing yet."""
-        self._cells: dict[tuple[str, str], Future[Cell]] = {(slot.id, property): Future() for slot, property in asked}
+        super().__init__(asked)
         self._process: RunnerProcess | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._ask, args=(task, start), daemon=True)
         self._thread.start()
-
-    def has(self, slot: Slot, property: str) -> bool:
-        """Whether it is asked for that cell."""
-        return (slot.id, property) in self._cells
-
-    def cell(self, slot: Slot, property: str) -> Cell | None:
-        """The cell, once it is judged; None if this process does not judge it."""
-        try:
-            return self._cells[slot.id, property].result()
-        except CancelledError:
-            return None
 
     def stop(self) -> None:
         """End the process."""

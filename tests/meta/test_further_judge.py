@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from harness.running.further_judge import FurtherJudge, Task
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 from tests.meta.conftest import Run
-from tests.meta.test_dividing import CANDIDATE
+from tests.meta.test_dividing import CANDIDATE, _cells
 
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
@@ -35,14 +34,6 @@ from harness.cli.judge import main
 
 sys.exit(main(sys.argv[2:]))
 """
-
-
-def _cells(report: Path) -> dict[tuple[str, ...], Any]:
-    told = json.loads(report.read_text())["cells"]
-    return {
-        (cell["property"], cell["dtype"]): {name: value for name, value in cell.items() if name != "seconds"}
-        for cell in told
-    }
 
 
 def test_the_report_is_that_of_one_process(python_in: Run, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Judge the mutants that only a GPU shows: `python -m tools.mutation --on-gpu`, on a machine that has one.
 
-The ledger names them, each with the property that notices it. Each is judged in a copy of the repository of its own,
+The ledger names them, each with the property that asks about it. Each is judged in a copy of the repository of its own,
 where pytest runs that property alone. The unmutated backends must pass there, built and judged in the same way.
 """
 
@@ -63,7 +63,7 @@ def run(ledger: Iterable[Entry], folder: Path) -> dict[str, Any]:
     """The record of all jobs. Raises Unavailable if a backend without a mutant does not pass, or cannot be judged."""
     began = time.monotonic()
     with ThreadPoolExecutor(_JOBS) as pool:
-        rows = list(pool.map(lambda job: _judged(*job), enumerate_in(folder, jobs(ledger))))
+        rows = list(pool.map(lambda each: _judged(folder / f"copy-{each[0]}", each[1]), enumerate(jobs(ledger))))
     for row in rows:
         if not row["id"] and row["status"] != SURVIVED:
             raise Unavailable(f"the unmutated {row['host']} was {row['status']} by {row['property']}: {row['message']}")
@@ -74,11 +74,6 @@ def run(ledger: Iterable[Entry], folder: Path) -> dict[str, Any]:
         "unmutated": [row for row in rows if not row["id"]],
         "mutants": [row for row in rows if row["id"]],
     }
-
-
-def enumerate_in(folder: Path, found: Iterable[Job]) -> Iterator[tuple[Path, Job]]:
-    """Each job with a folder of its own."""
-    return ((folder / f"copy-{number}", job) for number, job in enumerate(found))
 
 
 def noticed(root: Path = ROOT) -> dict[tuple[str, str, str], str]:
