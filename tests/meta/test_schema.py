@@ -42,14 +42,17 @@ def test_the_schema_is_one(file: Path, version: int) -> None:
     assert found["properties"]["schema"]["const"] == version
 
 
-#: The committed records of the GPU and a report of the CPU, by file. The samples of the gate's study are read by the
-#: study alone, and tested by the table that it draws (tests/meta/gate/test_study.py); so is the state of a soak, and a
-#: sweep (tests/meta/test_sweep.py). The gains of timing attacks are compared with docs/method.md
-#: (tests/meta/test_readme.py).
+#: Records that are neither reports nor bench records. The samples of the gate's study are read by the study alone, and
+#: tested by the table that it draws (tests/meta/gate/test_study.py); so is the state of a soak, and a sweep
+#: (tests/meta/test_sweep.py). The gains of timing attacks are compared with docs/method.md
+#: (tests/meta/test_readme.py). The score of mutation reads which mutants a GPU noticed
+#: (tests/meta/test_mutation_on_gpu.py).
+_NO_REPORTS = ("gate-study.json", "mutation-on-gpu.json", "soak.json", "timing-attacks.json")
+#: The committed records of the GPU and a report of the CPU, by file.
 COMMITTED = {
     path: json.loads(path.read_text())
     for path in sorted([CPU, *(RESULTS / "nvidia-h200").glob("*.json")])
-    if path.name not in ("gate-study.json", "soak.json", "timing-attacks.json") and not path.name.startswith("sweep-")
+    if path.name not in _NO_REPORTS and not path.name.startswith("sweep-")
 }
 
 
