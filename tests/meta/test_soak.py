@@ -313,6 +313,27 @@ def test_places_get_the_same_number_of_calls(monkeypatch: pytest.MonkeyPatch, tm
     assert [run["calls"] for run in State.read(tmp_path / "state.json").runs] == [200, 0]
 
 
+def test_beyond_that_number_they_get_the_same_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A batch of layer_norm takes three times as long: after 60 equal calls, it gets a third of the batches."""
+
+    class Slow(_Instant):
+        def result(self) -> Outcome:
+            assert self.place is not None
+            found = _outcome(10)
+            found.counts["cpu"].oracle = 3.0 if self.place.operator == "layer_norm" else 1.0
+            return found
+
+    monkeypatch.setattr(soaking, "Worker", Slow)
+    monkeypatch.setattr(soaking, "ready", lambda pool, timeout: [one for one in pool if one.place is not None])
+    monkeypatch.setattr(soaking, "EQUAL", 60)
+    places = command.places(["mlp", "layer_norm"], ["float32"], "cpu")
+    for total, by_layer_norm in ((120, 60), (480, 120)):
+        state = State()
+        Soak(state, tmp_path / "state.json", places, print).run(Limits(calls=total), workers=1)
+        assert state.calls() == total
+        assert sum(row["calls"] for row in state.places if row["operator"] == "layer_norm") == by_layer_norm
+
+
 def test_several_workers_never_share_a_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(soaking, "Worker", _Instant)
     monkeypatch.setattr(soaking, "ready", lambda pool, timeout: pool)

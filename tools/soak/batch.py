@@ -37,6 +37,10 @@ class LostDevice(Exception):
     """The process can use its CUDA device no more since the call that was noted last. The message says why."""
 
 
+#: The fields of `Counts` that are times.
+TIMES = ("drawing", "oracle", "calling", "comparing")
+
+
 @dataclass(frozen=True, order=True)
 class Place:
     """What is soaked by itself: a form of an operator in a dtype. `device` is cpu, with emulated CUDA, or cuda."""

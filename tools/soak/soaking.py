@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.running import environment
-from tools.soak.batch import EXAMPLES, Outcome, Place
+from tools.soak.batch import EXAMPLES, TIMES, Outcome, Place
 from tools.soak.state import State
 from tools.soak.workers import LIMIT, Worker, ready
 
 #: Seconds between two writes of the state, and between two lines of progress.
 WRITE_EVERY, SAY_EVERY = 10.0, 60.0
+#: Calls of an operator in a dtype that come before more calls of those whose calls take less time.
+EQUAL = 5_000
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ class Soak:
                 place = min((place for place in self._places if place not in taken), key=self._so_far)
                 worker.begin(place, self.state.next_seed(place))
 
-    def _so_far(self, place: Place) -> tuple[bool, int, int]:
+    def _so_far(self, place: Place) -> tuple[bool, bool, float, int]:
         """Every place gets a batch first. Then operators and dtypes get the same number of calls on the device.
 
-        So do the forms of an operator.
+        Beyond `EQUAL` calls they get the same time instead. The forms of an operator get the same number of calls.
         """
         rows = [
             row
@@ -98,7 +100,10 @@ class Soak:
             if (row["operator"], row["dtype"], row["device"]) == (place.operator, place.dtype, place.device)
         ]
         own = sum(row["calls"] for row in rows if row["form"] == place.form)
-        return self.state.next_seed(place) > 0, sum(row["calls"] for row in rows), own
+        calls = sum(row["calls"] for row in rows)
+        seconds = sum(row[name] for row in rows for name in TIMES)
+        has_equal = calls >= EQUAL
+        return self.state.next_seed(place) > 0, has_equal, seconds if has_equal else calls, own
 
     def _collect(self, pool: list[Worker], scenarios: int) -> None:
         for worker in ready(pool, timeout=1.0):

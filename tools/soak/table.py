@@ -7,12 +7,12 @@ from typing import Any
 
 from backends.base import CUDA
 from harness.rendering import tables
+from tools.soak.batch import TIMES
 from tools.soak.state import State
 from tools.study.tables import interval
 
 DOCUMENT = Path("docs/method.md")
 RECORDS = (Path("results/cpu/soak.json"), Path("results/nvidia-h200/soak.json"))
-_TIMES = ("drawing", "oracle", "calling", "comparing")
 
 
 def drawn(state: State) -> dict[str, str]:
@@ -50,9 +50,9 @@ def _places(state: State) -> str:
     header += ["draw / oracle / call / compare"]
     lines = [header, ["---"] * len(header)]
     for key, rows in groups.items():
-        sums = {name: sum(row[name] for row in rows) for name in ("scenarios", "calls", "alarms", *_TIMES)}
-        total = sum(sums[name] for name in _TIMES)
-        shares = " / ".join(f"{100 * sums[name] / total:.0f}%" if total else "-" for name in _TIMES)
+        sums = {name: sum(row[name] for row in rows) for name in ("scenarios", "calls", "alarms", *TIMES)}
+        total = sum(sums[name] for name in TIMES)
+        shares = " / ".join(f"{100 * sums[name] / total:.0f}%" if total else "-" for name in TIMES)
         rate = f"{sums['calls'] / total:.0f}" if total else "-"
         implementations = max(len(row["implementations"]) for row in rows)
         counts = (f"{sums[name]:,}" for name in ("scenarios", "calls", "alarms"))
