@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from spec.contract import Operator, TensorArg
+from spec.doubling import by_doubling, gradient_of_gates
 from spec.forms import Cases, Formulas, Optional, Tensors
 from spec.formulas import either
 from spec.rounding import stored, wide
@@ -47,27 +48,22 @@ def one_by_one(a: Tensor, x: Tensor) -> Tensor:
     return torch.stack(states[1:], -1) if states else x.clone()
 
 
-def by_doubling(a: Tensor, x: Tensor) -> Tensor:
-    """The states from 0: after k passes each one has the last 2^k terms."""
-    reach = 1
-    while reach < x.shape[-1]:
-        x = torch.cat((x[..., :reach], a[..., reach:] * x[..., :-reach] + x[..., reach:]), -1)
-        a = torch.cat((a[..., :reach], a[..., reach:] * a[..., :-reach]), -1)
-        reach *= 2
-    return x
-
-
-def scanned(a: Tensor, x: Tensor, initial: Optional = None) -> Tensor:
-    """h, in the dtype of its arguments; `initial` counts as a part of the first token."""
-    if initial is not None and x.shape[-1]:
-        x = torch.cat((a[..., :1] * initial.unsqueeze(-1) + x[..., :1], x[..., 1:]), -1)
+def scanned(a: Tensor, x: Tensor) -> Tensor:
+    """The states from 0, in the dtype of the arguments."""
     return either(lambda: one_by_one(a, x), lambda: by_doubling(a, x))
+
+
+def _begun(a: Tensor, x: Tensor, initial: Optional = None) -> Tensor:
+    """The tokens of a scan from 0: the initial state is a part of the first one."""
+    if initial is None or not x.shape[-1]:
+        return x
+    return torch.cat((a[..., :1] * initial.unsqueeze(-1) + x[..., :1], x[..., 1:]), -1)
 
 
 def intermediates(gates: Tensor, tokens: Tensor, initial: Optional = None) -> dict[str, Tensor]:
     """The states, before they are rounded."""
-    with wide(gates, tokens, *(() if initial is None else (initial,))) as named:
-        return {"states": scanned(*named)}
+    with wide(gates, tokens, *(() if initial is None else (initial,))) as (a, x, *first):
+        return {"states": scanned(a, _begun(a, x, *first))}
 
 
 def forward(gates: Tensor, tokens: Tensor, initial: Optional = None) -> tuple[Tensor]:
@@ -79,14 +75,18 @@ def vjp(cotangents: Tensors, gates: Tensor, tokens: Tensor, initial: Optional = 
     """Gradients by name, by the formulas of the module's docstring."""
     dtype, h = tokens.dtype, intermediates(gates, tokens, initial)["states"]
     start = torch.zeros_like(tokens[..., :1]) if initial is None else initial.unsqueeze(-1)
-    with wide(gates, cotangents[0], start, stored(h, dtype)) as (a, g, first, rounded):
+    with wide(gates, tokens, cotangents[0], start, stored(h, dtype)) as (a, x, g, first, rounded):
         after = torch.cat((a[..., 1:], torch.zeros_like(a[..., :1])), -1)
         l = scanned(after.flip(-1), g.flip(-1)).flip(-1)  # noqa: E741
-        before = either(lambda: h, lambda: rounded)
-        front = torch.cat((first, before), -1)[..., : h.shape[-1]]
-        behind = after * torch.cat((l[..., 1:], torch.zeros_like(l[..., :1])), -1)
-        # The gradient of a parallel scan adds up products with each cotangent; l may cancel before its product.
-        d_gates = either(lambda: l * front, lambda: g * front + behind * front)
+        front, of_rounded = (torch.cat((first, y), -1)[..., : h.shape[-1]] for y in (h, rounded))
+
+        def of_parts() -> Tensor:
+            """l and h may cancel before their product, and their parts only in the sum of the products."""
+            of_first = torch.cat((l[..., :1] * front[..., :1], torch.zeros_like(l[..., 1:])), -1)
+            parts = gradient_of_gates(a, _begun(a, x, first.squeeze(-1)), g) + of_first
+            return parts + l * (of_rounded - front)
+
+        d_gates = either(lambda: l * front, of_parts)
         d_initial = (a[..., :1] * l[..., :1]).sum(-1)
     return {"gates": stored(d_gates, dtype), "tokens": stored(l, dtype), "initial": stored(d_initial, dtype)}
 
