@@ -43,6 +43,21 @@ def lost_of_bias(groups: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tens
         return size * per_channel(one_rounding(torch.ones_like(b), beside=b), like)
 
 
+def lost_of_weight(g: Tensor, input: Tensor, groups: Tensor, rstd: Tensor) -> Tensor:
+    """0; under rounding, what GroupNorm loses of the gradient of the weight where the mean of a group is large.
+
+    Kernels compute it of sums over each channel of a sample, rstd (sum(g x) - mean sum(g)), and so does autograd of
+    x a + (b - mean a). Beside a large mean the two cancel, so an error of sum(g x) is large. It is common to the
+    channel, and no error of the mean makes it: that one cancels where g is the same in all channels of a group.
+    """
+    with wide(g.detach(), input.detach(), rstd.detach()) as (wide_g, x, r):
+        of_channels = r.expand_as(groups).reshape(input.shape)
+        further = tuple(range(2, input.dim()))
+        sizes = (wide_g * x * of_channels).abs()
+        sums = sizes.sum(further) * math.sqrt(math.prod(input.shape[2:])) if further else sizes
+        return (sums * 1 - sums).sum(0)
+
+
 def refusals(num_groups: int) -> tuple[Refusal, ...]:
     """Calls with a wrong number of groups, and with a tensor that has no channels."""
 

@@ -26,6 +26,12 @@ FACTOR_FROM, FACTOR, AT_LEAST = 0.25, 8, 1 / 20
 #: How many times its noise a gradient may have that is noise alone, under a derived contract.
 NOISE = 4
 
+#: How many times `largest` and `rms` are allowed: the limits of `harness.judging.compare`.
+LARGEST, RMS = 2.0, 1.5
+
+#: Below so many independent errors, sizes of a whole tensor have a larger limit. Sorting more elements takes too long.
+FEW_INDEPENDENT, _FEW_ENOUGH_TO_SORT = 4, 2**12
+
 #: Below it a sum of squares may have lost some of them to underflow.
 _LEAST_SQUARE = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
 
@@ -68,9 +74,10 @@ class Envelope:
     """How far rounding alone can move one tensor from `exact` (float64).
 
     `sigma` is the elementwise standard deviation of the error. `largest`, `rms` and `gain` are the largest values in
-    any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. All are taken over `usable`: the elements
-    where `exact` is representable in `dtype` and every run was finite. `undecided` are others where rounding alone
-    decides between a finite number and one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
+    any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. Where few elements err independently, the
+    first two are larger: see `_of_few`. All are taken over `usable`: the elements where `exact` is representable in
+    `dtype` and every run was finite. `undecided` are others where rounding alone decides between a finite number and
+    one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
 
     Of a tensor of integers or truth values, `exact` is in its own dtype, `usable` are the elements that no rounding
     changes (see `spec.discrete`), `undecided` the others, and all else is 0.
@@ -184,6 +191,31 @@ def _deviation(mean_square: Tensor, exact: Tensor, runs: Sequence[Tensor], usabl
     return deviation
 
 
+def _independent(y: Tensor, deviation: Tensor) -> float:
+    """As how many independent errors of one size the root mean square of all behaves; both are flat.
+
+    Elements of equal value have equal errors. With W the sum of the squared deviations of all elements of one value,
+    it is (sum W)^2 / sum W^2 over the values.
+    """
+    if y.numel() > _FEW_ENOUGH_TO_SORT and not bool((y == y[0]).all()):
+        return float(y.numel())
+    squares = (deviation / deviation.max().clamp(min=torch.finfo(torch.float64).tiny)).square_()
+    values, place = torch.unique(y, return_inverse=True)
+    of_values = torch.zeros_like(values).index_add_(0, place, squares)
+    power = float(of_values.square().sum())
+    return float(of_values.sum()) ** 2 / power if power > 0 else float(y.numel())
+
+
+def _of_few(of_runs: Tensor, times: float) -> float:
+    """The largest of a size in all runs, of few independent errors.
+
+    More, where `times` it is less than `CLIFF` deviations above the mean. Of thousands of errors, the size is nearly
+    the same in each run. Of a single one, 1.5 times the largest of 16 runs is some 3 deviations.
+    """
+    rounded = of_runs[:RUNS]
+    return max(float(of_runs.max()), float(rounded.mean() + CLIFF * rounded.std(correction=0)) / times)
+
+
 def _of_factors(deviation: Tensor, exact: Tensor, runs: Sequence[Tensor], usable: Tensor) -> Tensor:
     """The deviation of a half type, larger in a tensor whose elements rounding multiplies rather than adds to.
 
@@ -222,15 +254,15 @@ def _envelope(
     everything = y.numel() == exact.numel()
     known = exact if everything else exact.masked_fill(~usable, 0.0)
     powers = [float(torch.dot(part, part)) for part in (y, *(block.of(known) for block in blocks))]
-    mean_square, sigma, largest = torch.zeros_like(exact), torch.zeros_like(exact), 0.0
+    mean_square, sigma, sizes = torch.zeros_like(exact), torch.zeros_like(exact), torch.zeros(len(runs), dtype=y.dtype)
     squares, along_y = (torch.zeros(len(runs), n, dtype=torch.float64) for n in (1, len(powers)))
     # Part by part, all runs of one part together, so that they stay in the cache.
     for part in parts_of(exact, _AT_ONCE // len(runs)):
         errors = torch.stack([run[part] for run in runs]).sub_(exact[part])
         if not everything:
             errors.masked_fill_(~usable[part], 0.0)
-        least, most = torch.aminmax(errors)
-        largest = max(largest, -float(least), float(most))
+        least, most = torch.aminmax(errors.reshape(len(runs), -1), dim=1)
+        sizes = torch.maximum(sizes, torch.maximum(-least, most))
         along = errors * known[part]
         along_y[:, 0] += along.reshape(len(runs), -1).sum(1)
         for k, block in enumerate(blocks, start=1):
@@ -243,7 +275,8 @@ def _envelope(
         of_runs = errors.square_().reshape(len(runs), -1)
         squares[:, 0] += of_runs.sum(1)
         mean_square[part] = errors[:RUNS].mean(0)
-    rms = math.sqrt(float(squares.max()) / y.numel())
+    mean_squares = squares[:, 0] / y.numel()
+    largest, rms = float(sizes.max()), math.sqrt(float(mean_squares.max()))
     whole, *of_blocks = (
         float(sums.abs().max()) / power if power > 0 else 0.0 for sums, power in zip(along_y.T, powers, strict=True)
     )
@@ -251,6 +284,8 @@ def _envelope(
     deviation = torch.maximum(_deviation(mean_square, exact, runs[:RUNS], usable), sigma)
     if dtype in (torch.float16, torch.bfloat16):
         deviation = _of_factors(deviation, exact, runs[:RUNS], usable)
+    if _independent(y, chosen(deviation, usable)) < FEW_INDEPENDENT:
+        largest, rms = _of_few(sizes, LARGEST), _of_few(mean_squares.sqrt(), RMS)
     if near is None:
         # By chance no run may have overflowed where one more would.
         beyond = usable & (exact.abs() + CLIFF * deviation > torch.finfo(dtype).max)

@@ -10,8 +10,9 @@ The vector-Jacobian product. Let g be the cotangent of output; dt/dgate = (1 - t
     d_gate = g up ((1 + t) / 2 + gate (1 - t^2) k (1 + 3 c gate^2) / 2)
     d_up   = g activated
 
-Precision. For float16 and bfloat16, activated and the slope are computed in float32. activated and g up may be rounded
-to the dtype; d_gate is rounded once, after its last product.
+Precision. t may be computed as 1 - 2 / (1 + exp(2 k (gate + c gate^3))). For float16 and bfloat16, activated and the
+slope are computed in float32. activated and g up may be rounded to the dtype; d_gate is rounded once, after its last
+product.
 
 Source: N. Shazeer, "GLU Variants Improve Transformer" (2020); D. Hendrycks, K. Gimpel, "Gaussian Error Linear Units"
 (2016) for the approximation. The derivation is ours; `tests/spec` checks it.
@@ -24,6 +25,7 @@ import math
 import torch
 from torch import Tensor
 
+from spec.formulas import either
 from spec.gated import contract, formulas
 from spec.rowwise import case
 
@@ -31,7 +33,8 @@ _K, _C = math.sqrt(2 / math.pi), 0.044715
 
 
 def _tanh(gate: Tensor) -> Tensor:
-    return torch.tanh(_K * (gate + _C * gate * gate * gate))
+    inner = _K * (gate + _C * gate * gate * gate)
+    return either(lambda: torch.tanh(inner), lambda: 1 - 2 / (1 + torch.exp(2 * inner)))
 
 
 def activated(gate: Tensor) -> Tensor:

@@ -20,7 +20,8 @@ The vector-Jacobian product. Let g be the cotangent of output and h = g w that o
 
 Precision. That of `spec.layer_norm`, whose rows are the groups: statistics, xhat and the bracket of d_input are
 computed in float32 for float16 and bfloat16, and the variance comes from two passes or from Welford's update. What the
-sum with the bias loses is in `spec.channels.lost_of_bias`.
+sum with the bias loses is in `spec.channels.lost_of_bias`, and what the gradient of the weight loses in
+`lost_of_weight` there.
 
 Source: Y. Wu, K. He, "Group Normalization" (2018); torch.nn.functional.group_norm. The derivation is that of
 `spec.layer_norm`; `tests/spec` checks it.
@@ -32,7 +33,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from spec.channels import grouped, lost_of_bias, over_channels, per_channel, refusals
+from spec.channels import grouped, lost_of_bias, lost_of_weight, over_channels, per_channel, refusals
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Shape, Tensors
 from spec.normalized import normalised
@@ -68,6 +69,7 @@ def vjp(
     with wide(g, grouped(g if weight is None else g * per_channel(weight, input), num_groups)) as (wide_g, h):
         difference = h - h.mean(-1, keepdim=True) - xhat * (h * xhat).mean(-1, keepdim=True)
     d_weight = over_channels(wide_g * stored(xhat, input.dtype).view(input.shape))
+    d_weight = d_weight + lost_of_weight(g, input, xhat, rstd)
     d_input = (rstd * difference).to(input.dtype).view(input.shape)
     return {"input": d_input, "weight": d_weight.to(input.dtype), "bias": over_channels(g)}
 

@@ -8,6 +8,8 @@ dtype. All four bounds must hold:
     elementwise |e_i|         <=  8 max(sigma_i, median(sigma)/2) + 2 u |y_i| + f
     gain        |<e,y>/<y,y>| <=  3 E_gain + 2 u / sqrt(N) + u / 2 + f / RMS(y)       if 3 E_gain < 1
 
+E_max and E_rms are larger where fewer than four elements err independently, as where all are equal (`spec.envelope`).
+
 The last one shows a scale error of one percent that no single element shows. It is also applied to each named block,
 for example the rows of one gate in the weights: in the whole tensor, an error of one block is diluted. u/2 is the bias
 that the last operation in the dtype may have; no number of elements averages it away. f is `spec.rounding.underflow`.
@@ -31,7 +33,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spec.envelope import Block, Envelope, chosen, gain
+from spec.envelope import LARGEST, RMS, Block, Envelope, chosen, gain
 from spec.rounding import UNIT_ROUNDOFF, underflow
 
 
@@ -125,8 +127,8 @@ def _allowance(envelope: Envelope) -> _Allowance:
         everything,
         y,
         elementwise=8 * sigma + 2 * unit * size + floor,
-        largest=2 * (envelope.largest + unit * float(size.max())) + floor,
-        rms=1.5 * (envelope.rms + unit * _rms(y) / math.sqrt(3)) + floor,
+        largest=LARGEST * (envelope.largest + unit * float(size.max())) + floor,
+        rms=RMS * (envelope.rms + unit * _rms(y) / math.sqrt(3)) + floor,
         gain=_gain_allowed(envelope.gain, y, unit, floor),
         blocks=tuple(
             (block, part, _gain_allowed(block.gain, part, unit, floor)) for block, part in parts if part.numel() > 0

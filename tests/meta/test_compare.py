@@ -16,6 +16,7 @@ from spec.envelope import Envelope, envelopes
 from spec.lltm import OPERATOR
 from spec.operations import MOVES
 from spec.rounding import UNIT_ROUNDOFF, Rounding
+from spec.runs import rounded_runs
 
 INF, NAN = math.inf, math.nan
 
@@ -205,6 +206,39 @@ def test_no_false_alarm_at_the_ends_of_the_range(dtype: torch.dtype, scenario: S
         for envelope, got in zip(measure.gradients.values(), gradients, strict=True):
             found = compare(got, envelope)
             assert found.holds, f"seed {seed}: {found.worst}"
+
+
+def _in_two_steps(x: Tensor) -> tuple[Tensor, ...]:
+    return ((1 + x) - 1,)
+
+
+@pytest.mark.parametrize("elements", [1, 16, 8192])
+def test_where_all_elements_are_equal_there_is_one_error(elements: int) -> None:
+    """1.5 times the largest of 16 runs would be some 3 of its deviations: of these right answers, 4 would fail."""
+    y = torch.full((elements,), 0.7, dtype=torch.float64)
+    real = 0.7  # the error of an operation is at most half a unit in the last place, which is u/2 to u of its result
+    for seed in range(40):
+        found = envelopes(_in_two_steps, (y,), torch.float32, seed=16 * seed, inputs=[y])[0]
+        others = rounded_runs(_in_two_steps, [y], torch.float32, seed=16 * seed + 4000)
+        assert all(compare(y + real * (run[0] - y), found).holds for run in others)
+        assert not compare(y * (1 + 40 * UNIT_ROUNDOFF[torch.float32]), found).holds
+
+
+@pytest.mark.parametrize("large", [1.0, 1e3])
+def test_one_element_may_make_all_of_the_error(large: float) -> None:
+    """The limit is larger where one of 40 elements errs a thousand times as much as the others."""
+    y = 0.5 + torch.rand(40, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    y[7] *= large
+    errors = [(run[0] - y).square().mean().sqrt() for run in rounded_runs(_in_two_steps, [y], torch.float32, seed=0)]
+    found = envelopes(_in_two_steps, (y,), torch.float32, seed=0, inputs=[y])[0]
+    assert (found.rms > 1.05 * float(max(errors))) is (large > 1)
+
+
+def test_of_many_elements_the_largest_run_is_the_limit() -> None:
+    y = normal(4096) ** 2
+    errors = [(run[0] - y).square().mean().sqrt() for run in rounded_runs(_in_two_steps, [y], torch.float32, seed=0)]
+    found = envelopes(_in_two_steps, (y,), torch.float32, seed=0, inputs=[y])[0]
+    assert found.rms == pytest.approx(float(max(errors)), rel=1e-12)
 
 
 def test_what_float64_loses_in_its_range_need_not_be_lost() -> None:

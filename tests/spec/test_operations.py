@@ -262,5 +262,5 @@ def test_another_way_is_within_the_allowance(pair: Pair) -> None:
     for envelope, result in zip(found, _results(pair.other, inputs, cotangent), strict=True):
         comparison = compare(result, envelope)
         assert comparison.holds, (comparison.special, comparison.worst)
-        assert envelope.rms <= 1e-5 * float(envelope.exact.square().mean().sqrt())
+        assert envelope.rms <= 2e-5 * float(envelope.exact.square().mean().sqrt())
         assert not compare(result * (1 + 1e-4), envelope).holds
