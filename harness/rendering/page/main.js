@@ -56,6 +56,16 @@ function arrive(id) {
   target.scrollIntoView();
 }
 
+// A browser itself would scroll first, to where the section is before those above it are drawn.
+function clicked(event) {
+  const hash = event.target.closest("a")?.getAttribute("href") ?? "";
+  if (!hash.startsWith("#") || byId(hash.slice(1))?.tagName !== "SECTION") return;
+  if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  if (hash !== location.hash) history.pushState(null, "", hash);
+  follow();
+}
+
 // Browsers differ in which characters of an address they encode.
 function normal(hash) {
   return "#" + hash.slice(1).split("/").map((part) => encodeURIComponent(decode(part))).join("/");
@@ -95,6 +105,7 @@ byId("theme").addEventListener("click", () => {
 byId("evidence").addEventListener("close", closed);
 byId("evidence").addEventListener("click", (event) => { if (event.target === byId("evidence")) byId("evidence").close(); });
 addEventListener("hashchange", follow);
+document.addEventListener("click", clicked);
 addEventListener("beforeprint", () => {
   for (const id of Object.keys(DRAWN)) draw(id);
   for (const button of document.querySelectorAll("button.more")) button.forPaper();
