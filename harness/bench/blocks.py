@@ -101,38 +101,51 @@ class Ring:
 
     def give(self, ask: Ask, phase: str, with_values: bool = True) -> None:
         """Send the ring, or only what a block without calls needs of it."""
+        arguments, named = self._arguments()
         header = {
             "do": "ring",
             "phase": phase,
-            "arguments": self._arguments(),
+            "arguments": arguments,
+            "named": named,
             "inputs": self.inputs,
+            "asked": [place for place, arg in enumerate(self.operator.inputs) if arg.differentiable],
             "copies": self.copies,
             "threads": self.threads or torch.get_num_threads(),
             "device": self.device,
         }
         ask(header, {str(place): tensor for place, tensor in enumerate(self.sent)} if with_values else {})
 
-    def _arguments(self) -> list[Any]:
-        """For each argument of a call the number of the tensor, or a list of the plain value."""
+    def _arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """For each argument of a call the number of the tensor, or a list of the plain value; then those by name."""
         tensors = [position[0] for position in self.sent[: self.inputs]]
-        seen: list[Any] = []
+        places = {id(tensor): place for place, tensor in enumerate(tensors)}
+        seen: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
-        def probe(*arguments: Any) -> tuple[Tensor, ...]:
-            seen.extend(arguments)
+        def probe(*arguments: Any, **named: Any) -> tuple[Tensor, ...]:
+            seen.append((arguments, named))
             return self.operator.forward(*tensors)
 
+        def about(argument: Any) -> Any:
+            if isinstance(argument, Tensor) and id(argument) not in places:
+                raise Unavailable(f"{self.operator.title} passes tensors of its own making, so it cannot be timed")
+            return places[id(argument)] if isinstance(argument, Tensor) else [argument]
+
         self.operator.bound(probe)(*tensors)
-        places = {id(tensor): place for place, tensor in enumerate(tensors)}
-        if any(isinstance(argument, Tensor) and id(argument) not in places for argument in seen):
-            raise Unavailable(f"{self.operator.title} passes tensors of its own making, so its calls cannot be timed")
-        return [places[id(argument)] if isinstance(argument, Tensor) else [argument] for argument in seen]
+        ((arguments, named),) = seen
+        return [about(each) for each in arguments], {name: about(each) for name, each in named.items()}
 
     def plan(self, calls: int) -> Plan:
         """A block of that many calls, at most `length`."""
-        shifts = [[self.draw.randrange(max(position.numel(), 1)) for _ in range(self.copies)] for position in self.sent]
+        shifts = [[self._shift(position) for _ in range(self.copies)] for position in self.sent]
         orders = [self.draw.sample(range(self.length), calls) for _ in self.sent]
         late = [self.draw.randrange(len(position)) for position in self.sent] if self.has_late else []
         return Plan(shifts, orders, self.draw.sample(range(calls), min(2, calls)), late)
+
+    def _shift(self, position: Tensor) -> int:
+        """By how many elements the values move. Integers move by whole entries: offsets, for example, must not fall."""
+        if position.is_floating_point() or position.is_complex():
+            return self.draw.randrange(max(position.numel(), 1))
+        return self.draw.randrange(len(position)) * position[0].numel()
 
     def call(self, plan: Plan, number: int, phase: str) -> Call:
         """The inputs and cotangents of one call of a block, found without rewriting the other entries."""

@@ -80,6 +80,11 @@ def results_of(operator: Operator, phase: str) -> int:
     return len(_named(operator)[_part(operator, phase)])
 
 
+def dtypes_of(operator: Operator, phase: str, dtype: torch.dtype) -> list[torch.dtype]:
+    """The dtypes of these tensors, where that of the call is `dtype`."""
+    return [arg.dtype_in(dtype) for _, arg, _ in _named(operator)[_part(operator, phase)]]
+
+
 def _against_eager(
     subject: Subject, scenario: Scenario, call: Call, got: Sequence[Tensor], phase: str = FORWARD_AND_BACKWARD
 ) -> None:

@@ -188,11 +188,10 @@ class CandidateTimer(BlockTimer):
     def _verify(self, plan: Plan, number: int, digests: list[int | None], found: Tensors) -> None:
         """Hold the results of a call against their digests and against the contract."""
         results = [found.get(f"{number} {k}") for k in range(len(digests))]
-        for y in results:
-            if y is not None and y.dtype != self._subject.dtype:
-                raise Failure(
-                    f"{self._ordinal(number)} had a result of {y.dtype}, but should have {self._subject.dtype}"
-                )
+        dtypes = correctness.dtypes_of(self._subject.operator, self.phase, self._subject.dtype)
+        for y, dtype in zip(results, dtypes, strict=True):
+            if y is not None and y.dtype != dtype:
+                raise Failure(f"{self._ordinal(number)} had a result of {y.dtype}, but should have {dtype}")
         if [digest(y) for y in results] != digests:
             raise Failure(f"{self._ordinal(number)} had another result after its block than later")
         self._digest_time(results)

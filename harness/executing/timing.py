@@ -54,12 +54,14 @@ class Timing:
 
     def __init__(self) -> None:
         self._device = _DEVICE("cpu")
-        self._phase, self._arguments = FORWARD, list[Any]()
+        self._phase, self._arguments, self._named = FORWARD, list[Any](), dict[str, Any]()
         self._inputs = 0
+        #: The positions of the inputs that have a gradient.
+        self._asked: list[int] = []
         #: For each position: all values as they were sent; and the entries that calls are made with.
         self._sent: list[Tensor] = []
         self.entries: list[list[Tensor]] = []
-        #: For `backward`: the leaves and the outputs of a forward, for each call.
+        #: For `backward`: the leaves that have a gradient and the outputs of a forward, for each call.
         self._graphs: list[tuple[list[Tensor], list[Tensor]]] = []
         self._results: list[list[Any]] = []
         self._copies: list[list[Any]] = []
@@ -88,18 +90,19 @@ class Timing:
     def _take(self, asked: Header, tensors: Tensors) -> None:
         """Keep a ring: `sent` are tensors whose first dimension is the entry; the first `inputs` of them are inputs.
 
-        It has each entry so many times as `copies` says.
+        Those that `asked` names have a gradient. The ring has each entry so many times as `copies` says.
         """
         self._device = _DEVICE(asked["device"])
         # A process that gets no values has used its device too, and waits for it as the others do.
         _ZEROS(1, device=self._device)
         _THREADS(asked["threads"])
         self._phase, self._arguments, self._inputs = asked["phase"], asked["arguments"], asked["inputs"]
+        self._asked, self._named = asked["asked"], asked["named"]
         self._results, self._copies, self._graphs, self._sent, self.entries = [], [], [], [], []
         self._sent = [_TO(tensors[str(place)], self._device, copy=True) for place in range(len(tensors))]
         self.entries = [
             [
-                _REQUIRE(_CLONE(entry), place < self._inputs and self._phase != FORWARD)
+                _REQUIRE(_CLONE(entry), place in self._asked and self._phase != FORWARD)
                 for _ in range(asked["copies"])
                 for entry in _UNBIND(sent)
             ]
@@ -118,7 +121,7 @@ class Timing:
         if function is not None:
             for places in zip(*graphs, strict=True):
                 leaves = self._leaves(places)
-                self._graphs.append((leaves, _tensors(function(*self._called_with(leaves)))))
+                self._graphs.append((self._with_gradients(leaves), _tensors(self._result(function, leaves))))
 
     def _block(
         self, function: Callable[..., Any] | None, orders: list[list[int]], copied: list[int], late: list[int]
@@ -157,21 +160,27 @@ class Timing:
             leaves, outputs = self._graphs[number]
             return _plain(_gradients(outputs, leaves, self._cotangents(places), keep_graph=True))
         leaves = self._leaves(places)
-        outputs = _tensors(function(*self._called_with(leaves)))
+        outputs = _tensors(self._result(function, leaves))
         if self._phase == FORWARD:
             return _plain(outputs)
-        gradients = _gradients(outputs, leaves, self._cotangents(places[self._inputs :]), keep_graph=False)
+        cotangents = self._cotangents(places[self._inputs :])
+        gradients = _gradients(outputs, self._with_gradients(leaves), cotangents, keep_graph=False)
         return _plain([*outputs, *gradients])
 
     def _leaves(self, places: Sequence[int]) -> list[Tensor]:
         return [self.entries[place][entry] for place, entry in enumerate(places[: self._inputs])]
 
+    def _with_gradients(self, leaves: list[Tensor]) -> list[Tensor]:
+        return [leaves[place] for place in self._asked]
+
     def _cotangents(self, places: Sequence[int]) -> list[Tensor]:
         return [self.entries[self._inputs + k][entry] for k, entry in enumerate(places)]
 
-    def _called_with(self, leaves: list[Tensor]) -> list[Any]:
-        """The arguments of the call: an integer stands for a leaf, a list of one value for that value."""
-        return [leaves[about] if isinstance(about, int) else about[0] for about in self._arguments]
+    def _result(self, function: Callable[..., Any], leaves: list[Tensor]) -> Any:
+        """What a call returns. Of an argument, an integer stands for a leaf, a list of one value for that value."""
+        given = [leaves[about] if isinstance(about, int) else about[0] for about in self._arguments]
+        named = {name: leaves[about] if isinstance(about, int) else about[0] for name, about in self._named.items()}
+        return function(*given, **named)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
