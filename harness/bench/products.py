@@ -84,11 +84,13 @@ def prepare_floor(products: Work | None, between: int, device: str) -> Work | No
 
 
 def _recorded(operator: Operator, inputs: Inputs, cotangents: Inputs, phase: str) -> list[Product]:
-    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+    asked = [arg.differentiable for arg in operator.inputs]
+    leaves = [tensor.detach().requires_grad_(wanted) for tensor, wanted in zip(inputs, asked, strict=True)]
     with _Recorder() as forward:
-        outputs = operator.forward(*leaves)
+        outputs = [y for y in operator.forward(*leaves) if y.requires_grad]
     with _Recorder() as backward:
-        torch.autograd.grad(outputs, leaves, cotangents)
+        if outputs:
+            torch.autograd.grad(outputs, [leaf for leaf in leaves if leaf.requires_grad], cotangents)
     made: list[Product] = [] if phase == BACKWARD else list(forward.made)
     return made if phase == FORWARD else made + list(backward.made)
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from backends.base import PythonFunction
-from harness.bench import blocks, correctness
+from harness.bench import blocks, correctness, products
 from harness.bench.blocks import Ring, asking
 from harness.bench.foreign import CandidateTimer
 from harness.discovery import backend, load_function, operators
@@ -44,6 +44,7 @@ def test_an_operator_is_checked_and_timed_in_every_phase(
         timed = work.prepare(subject.function, [(call.inputs, cotangents)], phase, "cpu")
         results = timed.steps[0]()
         found = [results] if isinstance(results, torch.Tensor) else list(results)
+        products.prepare(operator, [(call.inputs, cotangents)], phase, "cpu")
         assert len(found) == correctness.results_of(operator, phase) or phase == "forward+backward"
 
 
