@@ -205,7 +205,7 @@ def sanitize(session: nox.Session, where: str) -> None:
     if where == "threads":
         run(session, "python", "-m", "pytest", "tests/meta/test_thread_sanitizer.py", *session.posargs)
         return
-    judged = ["aten-cpp", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
+    judged = ["aten-cpp", "cpu-fused", "cuda-raw-pointer", "cuda-accessor", "cuda-fused"]
     options = [part for name in judged for part in ("--backend", name)]
     judge(session, "sanitize", "--sanitize", "--device", "cpu", "--device", "cuda-emulated", *options, env=_sanitized())
 

@@ -120,7 +120,7 @@ def test_the_list_is_the_same_each_time_and_names_are_unique() -> None:
 
 
 def test_every_entry_of_the_ledger_is_about_a_mutant_and_gives_a_reason() -> None:
-    everything = {(m.file, m.before, m.after) for source in SOURCES for m in source.drawn(everything=True)[0]}
+    everything = {m.key for source in SOURCES for m in source.drawn(everything=True)[0]}
     assert not [entry for entry in read_ledger() if entry.key not in everything]
 
 
@@ -151,7 +151,7 @@ def _account(status: str, entries: list[Entry]) -> Account:
 
 def test_survivors_count_unless_the_ledger_explains_them() -> None:
     mutant = SOURCES[0].drawn(everything=False)[0][0]
-    entry = Entry(mutant.file, mutant.before, mutant.after, "nothing that a caller can see")
+    entry = Entry(*mutant.key, "nothing that a caller can see")
     assert _account(SURVIVED, []).score() == 0.0
     assert _account(SURVIVED, [entry]).score() == 1.0
     assert _account(KILLED, []).score() == 1.0
@@ -163,7 +163,7 @@ def test_survivors_count_unless_the_ledger_explains_them() -> None:
 
 def test_what_only_a_gpu_notices_is_neither_killed_nor_equivalent() -> None:
     mutant = SOURCES[0].drawn(everything=False)[0][0]
-    entry = Entry(mutant.file, mutant.before, mutant.after, "needs more elements than that", "many-elements")
+    entry = Entry(*mutant.key, "needs more elements than that", "many-elements")
     for status in (SURVIVED, EXPLAINED):
         result = _account(status, [entry])
         assert (result.score(), len(result.explained("gpu-only")), result.explained("equivalent")) == (0.0, 1, [])
@@ -174,7 +174,7 @@ def test_what_the_ledger_explains_is_not_judged() -> None:
     source = SOURCES[0]
     first, second, *_ = source.drawn(everything=False)[0]
     cases = [Case(source, mutant, list(source.hosts)) for mutant in (first, second)]
-    account.explain(cases, [Entry(first.file, first.before, first.after, "nothing that a caller can see")])
+    account.explain(cases, [Entry(*first.key, "nothing that a caller can see")])
     assert [case.outcome and case.outcome.status for case in cases] == [EXPLAINED, None]
 
 

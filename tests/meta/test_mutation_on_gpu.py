@@ -20,7 +20,7 @@ def test_every_mutant_that_the_ledger_keeps_for_a_gpu_is_judged_after_its_backen
     found = on_gpu.jobs(read_ledger())
     mutants = [job for job in found if job.mutant is not None]
     expected = {entry.key for entry in read_ledger() if entry.seen_by}
-    assert {(job.mutant.file, job.mutant.before, job.mutant.after) for job in mutants if job.mutant} == expected
+    assert {job.mutant.key for job in mutants if job.mutant} == expected
     right = found[: -len(mutants)]
     assert {(job.host, job.property) for job in right} == {(job.host, job.property) for job in mutants}
 
@@ -90,7 +90,7 @@ def test_what_a_gpu_has_noticed_counts_as_noticed(tmp_path: Path) -> None:
     source = SOURCES[0]
     first, second, *_ = source.drawn(everything=False)[0]
     why = "needs more elements than that"
-    ledger = [Entry(mutant.file, mutant.before, mutant.after, why, "many-elements") for mutant in (first, second)]
+    ledger = [Entry(*mutant.key, why, "many-elements") for mutant in (first, second)]
     rows = [
         {**_row(status), "file": m.file, "before": m.before, "after": m.after}
         for m, status in ((first, KILLED), (second, SURVIVED))
@@ -99,7 +99,7 @@ def test_what_a_gpu_has_noticed_counts_as_noticed(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "mutation-on-gpu.json").write_text(json.dumps({"environment": {"gpu": "NVIDIA H200"}, "mutants": rows}))
     seen = on_gpu.noticed(tmp_path)
-    assert seen == {(first.file, first.before, first.after): "NVIDIA H200: wrong"}
+    assert seen == {first.key: "NVIDIA H200: wrong"}
     cases = [Case(source, m, list(source.hosts)) for m in (first, second)]
     for case in cases:
         case.on_gpu = seen.get(case.key, "")

@@ -87,7 +87,7 @@ class Case:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.mutant.file, self.mutant.before, self.mutant.after
+        return self.mutant.key
 
     @property
     def explained(self) -> str:
@@ -166,9 +166,7 @@ def explain(cases: Sequence[Case], ledger: Sequence[Entry]) -> None:
 
 def hold_against_ledger(account: Account, ledger: Sequence[Entry]) -> None:
     """Explain survivors by the ledger, and record its entries that are no longer true."""
-    everything = {
-        (mutant.file, mutant.before, mutant.after) for source in SOURCES for mutant in source.drawn(everything=True)[0]
-    }
+    everything = {mutant.key for source in SOURCES for mutant in source.drawn(everything=True)[0]}
     for entry in ledger:
         if entry.key not in everything:
             account.stale.append(f"{entry.file} has no mutant {entry.after!r} any more")

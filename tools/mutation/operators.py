@@ -50,6 +50,11 @@ class Mutant:
         """`cuda_accessor/csrc/lltm.cu:25:swap-operator:1`: file, line, operator, number."""
         return f"{self.file}:{self.line}:{self.edit.operator}:{self.index}"
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The file and both lines: what the ledger knows of it."""
+        return self.file, self.before, self.after
+
 
 def mutants(file: str, text: str) -> list[Mutant]:
     """Every mutant of a source, in the order of its text. Two edits with the same result are one mutant."""
