@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spec.parts import parts_of
+from spec.rounding import UNIT_ROUNDOFF
 from spec.runs import RUNS, rounded_runs
 
 #: How many standard deviations below the largest number of the dtype an element must be to be decided: as many as its
@@ -29,8 +30,9 @@ NOISE = 4
 #: How many times `largest` and `rms` are allowed: the limits of `harness.judging.compare`.
 LARGEST, RMS = 2.0, 1.5
 
-#: Below so many independent errors, sizes of a whole tensor have a larger limit. Sorting more elements takes too long.
-FEW_INDEPENDENT, _FEW_ENOUGH_TO_SORT = 4, 2**12
+#: Below so many independent errors, sizes of a whole tensor have a larger limit; not where they are at most `SEVERAL`
+#: roundings of the result, which is bounded. Sorting more elements takes too long.
+FEW_INDEPENDENT, SEVERAL, _FEW_ENOUGH_TO_SORT = 4, 4, 2**12
 
 #: Below it a sum of squares may have lost some of them to underflow.
 _LEAST_SQUARE = torch.finfo(torch.float64).tiny / torch.finfo(torch.float64).eps
@@ -284,7 +286,8 @@ def _envelope(
     deviation = torch.maximum(_deviation(mean_square, exact, runs[:RUNS], usable), sigma)
     if dtype in (torch.float16, torch.bfloat16):
         deviation = _of_factors(deviation, exact, runs[:RUNS], usable)
-    if _independent(y, chosen(deviation, usable)) < FEW_INDEPENDENT:
+    of_result = SEVERAL * UNIT_ROUNDOFF[dtype] * math.sqrt(powers[0] / y.numel())
+    if rms > of_result and _independent(y, chosen(deviation, usable)) < FEW_INDEPENDENT:
         largest, rms = _of_few(sizes, LARGEST), _of_few(mean_squares.sqrt(), RMS)
     if near is None:
         # By chance no run may have overflowed where one more would.

@@ -224,14 +224,27 @@ def test_where_all_elements_are_equal_there_is_one_error(elements: int) -> None:
         assert not compare(y * (1 + 40 * UNIT_ROUNDOFF[torch.float32]), found).holds
 
 
-@pytest.mark.parametrize("large", [1.0, 1e3])
-def test_one_element_may_make_all_of_the_error(large: float) -> None:
+@pytest.mark.parametrize(("large", "others"), [(1e3, 1.0), (1e3, 1e3), (1.0, 1.0)])
+def test_one_element_may_make_all_of_the_error(large: float, others: float) -> None:
     """The limit is larger where one of 40 elements errs a thousand times as much as the others."""
     y = 0.5 + torch.rand(40, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    y[7] *= large
-    errors = [(run[0] - y).square().mean().sqrt() for run in rounded_runs(_in_two_steps, [y], torch.float32, seed=0)]
-    found = envelopes(_in_two_steps, (y,), torch.float32, seed=0, inputs=[y])[0]
-    assert (found.rms > 1.05 * float(max(errors))) is (large > 1)
+    lost = torch.full((40,), others, dtype=torch.float64)
+    lost[7] = large
+
+    def cancelling(x: Tensor) -> tuple[Tensor, ...]:
+        return ((lost + x) - lost,)
+
+    errors = [(run[0] - y).square().mean().sqrt() for run in rounded_runs(cancelling, [y], torch.float32, seed=0)]
+    found = envelopes(cancelling, (y,), torch.float32, seed=0, inputs=[y])[0]
+    assert (found.rms > 1.05 * float(max(errors))) is (large > others)
+
+
+def test_a_number_that_is_rounded_once_has_no_larger_limit() -> None:
+    """Such an error is bounded. A loss that is added up in bfloat16 is found by that limit."""
+    y = torch.tensor(5.5, dtype=torch.float64)
+    errors = [(run[0] - y).abs() for run in rounded_runs(lambda x: (x * 1,), [y], torch.bfloat16, seed=0)]
+    found = envelopes(lambda x: (x * 1,), (y,), torch.bfloat16, seed=0, inputs=[y])[0]
+    assert found.rms == found.largest == float(max(errors))
 
 
 def test_of_many_elements_the_largest_run_is_the_limit() -> None:
