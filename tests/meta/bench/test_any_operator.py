@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import torch
 
@@ -14,11 +11,11 @@ from harness.bench.blocks import Ring, asking
 from harness.bench.foreign import CandidateTimer
 from harness.discovery import backend, load_function, operators
 from harness.errors import Failure
-from harness.executing.timing import Header, Tensors
 from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.measuring import work
 from spec.contract import PHASES, Operator
+from tests.meta.bench.here import Here
 
 
 def _subject(operator: Operator) -> Subject:
@@ -48,19 +45,6 @@ def test_an_operator_is_checked_and_timed_in_every_phase(
         assert len(found) == correctness.results_of(operator, phase) or phase == "forward+backward"
 
 
-class _Here:
-    """The process of a candidate, in this process."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._ask = asking(function)
-
-    def ask(self, header: Header, tensors: Tensors, *, seconds: float) -> tuple[Header, Tensors]:
-        return self._ask(header, tensors)
-
-    def cpu_seconds(self) -> float:
-        return 0.0
-
-
 @pytest.mark.parametrize("name", sorted(operators()))
 def test_a_candidate_of_an_operator_is_timed_in_every_phase(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks whose inputs are rewritten, at its smallest case. Integers move by whole entries."""
@@ -71,7 +55,7 @@ def test_a_candidate_of_an_operator_is_timed_in_every_phase(name: str, monkeypat
     try:
         ring = Ring(subject.operator, case, subject.dtype, "cpu", threads)
         for phase in PHASES if any(arg.differentiable for arg in subject.operator.inputs) else PHASES[:1]:
-            timer = CandidateTimer(ring, phase, subject, _Here(function), asking(None), rounds=1)
+            timer = CandidateTimer(ring, phase, subject, Here(function), asking(None), rounds=1)
             timer.begin(1e-4, 60)
             assert timer.sample() > 0
             assert timer.trouble is None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,40 +28,19 @@ from harness.bench.record import SUSPECT, WRONG
 from harness.candidate import candidate
 from harness.cli import bench
 from harness.errors import Unavailable
-from harness.executing.timing import Header, Tensors, Timing, digest
+from harness.executing.timing import Header, Tensors, digest
 from harness.judging.subject import Subject
 from harness.measuring import ceilings
 from harness.running.candidate_process import CandidateProcess, Limits
 from harness.running.selection import Selection, slots
 from spec.contract import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, PHASES
+from tests.meta.bench.here import Here
 
 GAMING = Path(__file__).parents[2] / "zoo" / "gaming"
 LLTM = discovery.operator("lltm")
 TUTORIAL = LLTM.case("tutorial")
 #: Candidates that are timed together in processes.
 TIMED = ("honest", "put_off", "patches_events", "slows_the_baseline")
-
-
-class Here:
-    """The process of a candidate, in this process. Requests in `slow` take so many seconds more."""
-
-    def __init__(self, function: Callable[..., Any] | None, slow: Mapping[str, float] | None = None) -> None:
-        self.timing, self.function, self.slow = Timing(), function, slow or {}
-        #: Added to the processor time of each request, and between two of them.
-        self.busy = self.idle = 0.0
-        self._cpu = 0.0
-
-    def ask(self, header: Header, tensors: Tensors, *, seconds: float) -> tuple[Header, Tensors]:
-        self._cpu += self.busy
-        time.sleep(self.slow.get(header["do"], 0))
-        try:
-            return self.timing.answer(self.function, header, tensors)
-        except (TypeError, RuntimeError) as error:
-            return {"error": {"kind": type(error).__name__, "text": str(error)}}, {}
-
-    def cpu_seconds(self) -> float:
-        self._cpu += self.idle
-        return self._cpu
 
 
 @pytest.fixture(autouse=True)
