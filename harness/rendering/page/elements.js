@@ -83,17 +83,19 @@ function code(text, what) {
 
 // Items in batches: the first few appear when the end of the list comes into view, later ones on a click.
 // Thousands of rows that nobody looks at would only make the page slow.
+// An end above the window is not in view: a list that grew there would move what is being read.
 const BY_ITSELF = 4;
 function chunked(place, items, build, size) {
   let next = 0;
   const button = el("button", { type: "button", class: "more" });
+  const bar = 1 + parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop); // and a rounded pixel
   // Observe the button again after each batch: if the end stays in view, the observer does not fire by itself.
   const watch = new IntersectionObserver((seen) => {
     if (!seen.at(-1).isIntersecting) return;
     watch.unobserve(button);
     more(size);
     if (next < Math.min(items.length, BY_ITSELF * size)) watch.observe(button);
-  }, { rootMargin: "300px" });
+  }, { rootMargin: `${-bar}px 0px 300px 0px` });
   function more(count) {
     const until = Math.min(items.length, next + count);
     for (; next < until; next++) place.append(build(items[next], next));

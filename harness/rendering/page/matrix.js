@@ -80,13 +80,15 @@ function matrix(place, some) {
   place.replaceChildren(some.length ? overview(some) : empty());
   [...grouped(some, (cell) => cell.operator)].forEach(([operator, here], number) => {
     const fold = el("details", { class: "operator" }, el("summary", {}, el("h3", {}, operator), tally(here)));
-    fold.addEventListener("toggle", () => {
+    const fill = () => {
       if (!fold.open || fold.querySelector("table")) return;
       fold.append(properties(operator, here));
       const first = fold.querySelector("a.mark");
       if (first) first.tabIndex = 0;
-    });
+    };
+    fold.addEventListener("toggle", fill);
     fold.open = number === 0 && here.length <= 3000;
+    fill(); // the event comes later, and would move what is below
     place.append(fold);
   });
 }
