@@ -7,8 +7,9 @@ unit with roundoff u could have returned:
     fl(op(x)) = op(x) + (u |op(x)| + eta) xi + u_acc op(x) beta,        xi and beta uniform in [-1, 1]
 
 - xi is independent for each value. Equal operands are rounded equally, so elements of equal value share one xi, in all
-  rows of a batch. xi is 0 where op(x) needs no rounding. But values that are equal or exact here need not be so in
-  another computation of the same result: in half of the runs each element has its own xi (`spec.noise`).
+  rows of a batch. xi is 0 where op(x) needs no rounding; for a product, where the sum of the sizes of its terms needs
+  none either. But values that are equal or exact here need not be so in another computation of the same result: in
+  half of the runs each element has its own xi (`spec.noise`).
 - eta is what may be lost to underflow. It is 0 where op(x) is 0: a value that is exactly at a kink stays there.
 - beta is one number for all elements of an operation. It stands for a bias, which no number of elements averages away:
   a compiler replaces a division by a constant by a product with the rounded reciprocal, or an exp or rsqrt is one unit
@@ -556,7 +557,10 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         infinite = not math.isfinite(float(result.sum()))
         if infinite:
             most = most.masked_fill(~result.isfinite(), 0.0)
-        exact = _exact(result, most, self._wide[0] if _region.wide else self._narrow[0])
+        unit = self._wide[0] if _region.wide else self._narrow[0]
+        exact = _exact(result, most, unit)
+        if exact is not None and func in PRODUCTS and not of_complex:
+            exact = _exact_in_parts(exact, func, args, kwargs, unit)
         return Amplitude(most, exact, overflows, infinite)
 
     def _found_of_few(self, result: Tensor, more: Tensor | None) -> Amplitude:
@@ -808,6 +812,17 @@ def _exact(result: Tensor, most: Tensor, unit: float) -> Tensor | None:
     exact = (result.contiguous().view(torch.int64) & _beyond(unit)) == 0
     exact &= most != 0
     return exact if bool(exact.any()) else None
+
+
+def _exact_in_parts(
+    exact: Tensor, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], unit: float
+) -> Tensor | None:
+    """Where all partial sums of an exact product are exact too, as far as the sum of all sizes shows. None if nowhere.
+
+    A product whose terms cancel may happen to be a number of the dtype, although its parts have to be rounded.
+    """
+    sizes = func(*(factor.abs() for factor in args), **kwargs)
+    return _exact(sizes, exact, unit)
 
 
 @cache

@@ -282,6 +282,17 @@ def test_what_is_added_to_products_of_elements_is_rounded_once() -> None:
     assert float(made.mean() / alone.mean()) == pytest.approx(1, abs=0.5)  # 16 runs; the growth of 67 terms is 8
 
 
+@pytest.mark.parametrize(("terms", "is_exact"), [((1.75, 0.25, -1.5), True), ((1 + 2**-12, 0.5, -1 - 2**-12), False)])
+@pytest.mark.parametrize("product", [torch.mm, lambda a, b: torch.addmm(0 * a[:, :1], a, b)], ids=["mm", "addmm"])
+def test_a_product_is_exact_where_its_partial_sums_are(
+    product: Callable[..., Tensor], terms: tuple[float, ...], is_exact: bool
+) -> None:
+    """Both are 0.5. The second is so only in the end: the sum of its first two terms is no number of bfloat16."""
+    a, b = torch.tensor([terms], dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64)
+    with Rounding(torch.bfloat16, 0):  # of an even seed, where what is exact errs by the common bias alone
+        assert (abs(float(product(a, b)) - 0.5) < 2**-24) is is_exact
+
+
 # sums by index
 
 
