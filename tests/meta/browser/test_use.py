@@ -165,9 +165,7 @@ SECTIONS = ("untested", "accuracy", "parity", "environment", "cells")
         *(("large", DESKTOP, section) for section in ("parity", "environment")),
     ],
 )
-def test_a_link_of_the_bar_leads_to_its_section(
-    browse: Open, name: str, size: tuple[int, int], section: str
-) -> None:
+def test_a_link_of_the_bar_leads_to_its_section(browse: Open, name: str, size: tuple[int, int], section: str) -> None:
     """All above it is drawn when the click has been handled, so that nothing moves it away later."""
     driver = browse(name, size=size)
     link = one(driver, f"nav a[href='#{section}']")
