@@ -482,6 +482,15 @@ def test_minutes_are_above_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--minutes: was '0', but should be a number of minutes above 0" in capsys.readouterr().err
 
 
+def test_the_table_tells_the_calls_since_the_last_alarm() -> None:
+    state = State()
+    for calls, alarms in ((100, 0), (200, 1), (1000, 0), (234, 0)):
+        state.runs.append({**WHERE, "seconds": 1.0, "workers": 1, "calls": calls, "alarms": alarms})
+    assert "The runs since the last alarm have 1,234 of the calls. " in table.drawn(state)["soak"]
+    del state.runs[1]
+    assert "since" not in table.drawn(state)["soak"]
+
+
 def test_finds_are_in_the_exit_code_and_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = State()
     state.add(PLACE, 0, _outcome(1234, _find()), WHERE)

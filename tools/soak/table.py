@@ -38,8 +38,17 @@ def _facts(state: State) -> str:
     return (
         f"{scenarios:,} scenarios, {calls:,} calls, {alarms:,} alarms, in {alarmed:,} of the scenarios: "
         f"at most {100 * most:.2g}% of scenarios at 95% confidence. {others:,} more calls compared no gradient and "
-        f"are not counted. {hours:.2g} hours of one core; {software}.\n"
+        f"are not counted. {_since_the_last_alarm(state)}{hours:.2g} hours of one core; {software}.\n"
     )
+
+
+def _since_the_last_alarm(state: State) -> str:
+    """The calls of the runs after the last one with an alarm; nothing where no run has one."""
+    alarmed = [number for number, run in enumerate(state.runs) if run["alarms"]]
+    if not alarmed:
+        return ""
+    calls = sum(run["calls"] for run in state.runs[alarmed[-1] + 1 :])
+    return f"The runs since the last alarm have {calls:,} of the calls. "
 
 
 def _places(state: State) -> str:
