@@ -6,6 +6,7 @@ their block has ended. So no attack here tries that.
 
 from __future__ import annotations
 
+import random
 import re
 import sys
 import time
@@ -205,9 +206,11 @@ def test_what_cannot_be_is_suspect(slow: dict[str, float], busy: float, idle: fl
     assert re.match(says, timer.suspicion(least, 0.5)), timer.suspicion(least, 0.5)
 
 
-def test_no_call_is_made_twice() -> None:
+def test_no_call_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within a block no entry is used again, and each block has other values and other companions."""
     ring = Ring(LLTM, TUTORIAL, torch.float32, "cpu", 1)
+    # Of pairs of plans that are drawn, one in 512 moves this input by whole entries, to the same values.
+    monkeypatch.setattr(ring, "draw", random.Random(0))
     first, second = ring.plan(ring.length), ring.plan(ring.length)
     assert all(sorted(order) == list(range(ring.length)) for order in first.orders)
     assert first.orders != second.orders
