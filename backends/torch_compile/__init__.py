@@ -11,6 +11,7 @@ _SAVED_VIEW = (
     "Inductor saves a view of the indices for backward without their version counter: it does not notice that they "
     "were changed in place, and uses the new ones (pytorch#197887)"
 )
+_PASSES = "torch.compile keeps what each of the log2(length) passes reads for backward, twice the tokens in each pass"
 _ATOMIC = "Inductor adds up the gradient of an entry by atomic operations on CUDA, in another order each time"
 
 BACKEND = Backend(
@@ -19,6 +20,7 @@ BACKEND = Backend(
     declared=(
         Declaration("double-backward", _ONCE),
         Declaration("functional-transforms", _ONCE),
+        Declaration("memory", _PASSES, operator="scan"),
         Declaration("repeated-backward", _SAVED_VIEW, operator="embedding"),
         *declarations("embedding", _ATOMIC, {"determinism": FLOAT32}, CUDA, by_chance=True),
     ),

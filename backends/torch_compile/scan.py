@@ -14,6 +14,8 @@ def _forward(gates: Tensor, tokens: Tensor, initial: Tensor | None) -> Tensor:
     wide = torch.promote_types(tokens.dtype, torch.float32)
     a, x = gates.to(wide), tokens.to(wide)
     length = tokens.shape[2]
+    if length <= 1 and initial is None:
+        return tokens.clone()  # without a pass, the result below is tokens itself
     if initial is not None:
         x = torch.cat((a[..., :1] * initial.to(wide).unsqueeze(-1) + x[..., :1], x[..., 1:]), -1)
     reach = 1
