@@ -10,6 +10,7 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -108,15 +109,22 @@ def _nvcc() -> str | None:
 
 
 def _flags() -> dict[str, str]:
-    """The compiler flags of each compiled backend, without paths and the architecture."""
+    """The compiler flags of each compiled backend, without paths and the architecture.
+
+    Only backends with sources for a compiler are imported: Triton, for example, takes as long as torch.
+    """
     found = {}
     with contextlib.suppress(HarnessError):  # the cells of a broken backend report it
         for name, backend in discovery.all_backends().items():
-            for operator in discovery.operators() if not backend.backend.needs else ():
+            for operator in discovery.operators() if _has_sources(backend.package) else ():
                 implementation = backend.implementation(operator)
                 if isinstance(implementation, CompiledOperator):
                     found[f"{name}/{operator}"] = " ".join((*build.HOST_FLAGS, *implementation.flags))
     return found
+
+
+def _has_sources(package: ModuleType) -> bool:
+    return any(file.suffix in (".cpp", ".cu") for file in Path(str(package.__file__)).parent.rglob("*"))
 
 
 def _packages() -> dict[str, str]:

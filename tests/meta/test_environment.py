@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from backends.base import CompiledOperator
+from harness import discovery
 from harness.building import build
 from harness.running import environment
 
@@ -103,3 +105,14 @@ def test_what_needs_a_gpu_is_null_without_one() -> None:
     for fact in ("gpu", "architecture", "cudnn"):
         assert (said[fact] is None) is not torch.cuda.is_available()
     assert said["tf32"].keys() == {"matmul", "cudnn", "float32_matmul_precision"}
+
+
+def test_the_flags_are_of_every_compiled_implementation() -> None:
+    """A backend without sources is not imported for them."""
+    compiled = {
+        f"{name}/{operator}"
+        for name, backend in discovery.all_backends().items()
+        for operator in discovery.operators()
+        if isinstance(backend.implementation(operator), CompiledOperator)
+    }
+    assert set(environment.describe()["flags"]) == compiled

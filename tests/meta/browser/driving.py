@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 MARKS = [
     pytest.mark.skipif(
         shutil.which("chromium") is None or shutil.which("chromedriver") is None,
-        reason="needs Debian's chromium and chromium-driver, see .ci/run",
+        reason="needs Debian's chromium and chromium-driver, see .ci/setup",
     ),
     pytest.mark.xdist_group("browser"),
 ]
