@@ -59,8 +59,6 @@ Process = subprocess.Popen[bytes] | ForkedProcess
 _early: list[tuple[Program, Process, Connection]] = []
 #: The processes that fork for this one, by RUNNER and SUITE.
 zygotes: dict[str, Zygote] = {}
-#: Those of them that this process has started. They end with it.
-_kept: list[subprocess.Popen[bytes]] = []
 
 
 def of_candidate(source: str, choice: str, device: str = CPU) -> Program:
@@ -90,16 +88,23 @@ def keep_runner(folder: Path) -> None:
         return
     zygote, theirs = forking.pair()
     with theirs:
-        _kept.append(
-            subprocess.Popen(
-                [*_copied(folder), "fork", str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                env=sandbox.plain_environment(),
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C is for the one that asks
-            )
+        process = subprocess.Popen(
+            [*_copied(folder), "fork", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            env=sandbox.plain_environment(),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,  # Ctrl-C is for the one that asks
         )
     zygotes[RUNNER] = zygote
+    atexit.register(_end_kept, os.getpid(), zygote, process)
+
+
+def _end_kept(owner: int, zygote: Zygote, process: subprocess.Popen[bytes]) -> None:
+    """At the end of the process that started it. A fork of that one that lives on starts new processes instead."""
+    if os.getpid() == owner:
+        zygote.close()
+        process.kill()
+        process.wait()
 
 
 def in_a_fork() -> set[int]:

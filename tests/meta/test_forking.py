@@ -207,3 +207,19 @@ def test_a_process_with_threads_is_not_forked(monkeypatch: pytest.MonkeyPatch) -
     done.set()
     thread.join()
     assert launching.zygotes == {}
+
+
+def test_the_process_that_forks_is_ended_by_the_one_that_started_it(tmp_path: Path) -> None:
+    """Nothing is left to the interpreter's end, which would warn of an open socket and of a process that still runs."""
+    folder = f"Path({str(tmp_path)!r})"
+    code = f"from pathlib import Path; from harness.running import launching; launching.keep_runner({folder})"
+    done = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", code],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert not [p.pid for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in " ".join(p.info["cmdline"] or [])]
