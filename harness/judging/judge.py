@@ -16,8 +16,8 @@ from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import tampering
 from harness.judging.property import Property, hold_gradient
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
-from harness.report.levels import GRADIENTS, VALUES
+from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.levels import GRADIENTS, PRODUCTION, VALUES
 
 #: The folder of the packages that judge.
 _ROOT = Path(__file__).parents[1]
@@ -58,12 +58,11 @@ def judge(subject: Subject, property: Property) -> Cell:
             figures = {**figures, "seen": "it held in this run"}
             verdict, reason = DECLARED, declaration.reason
         elif verdict == PASS:
-            verdict, reason = (
-                FAIL,
-                (
-                    f"the backend declares that it does not hold {property.name} ({declaration.reason}), but it does: "
-                    "remove the declaration, or say by_chance=True if it depends on the run"
-                ),
+            # Nothing is wrong with what it computes: it counts against the last level.
+            verdict, level, figures = FAIL, PRODUCTION, {**figures, NEEDLESS: True}
+            reason = (
+                f"the backend declares that it does not hold {property.name} ({declaration.reason}), but it does: "
+                "remove the declaration, or say by_chance=True if it depends on the run"
             )
         elif verdict == FAIL:
             figures = {**figures, "seen": reason}

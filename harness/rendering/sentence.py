@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.rendering import causes
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import (
     GRADIENTS,
     LEVELS,
@@ -109,6 +109,12 @@ class Implementation:
         """The levels at which something passed and nothing failed or lacks evidence, whether required or not."""
         return [level for level in LEVELS if PASS in self.by_level[level] and not self._lacking(level)]
 
+    @cached_property
+    def needless(self) -> list[Cell]:
+        """The cells of `wrong` that fail only because the backend declares, with no need, that they do not hold."""
+        wrong = [cell for cells in self.wrong.values() for cell in cells]
+        return [cell for cell in wrong if NEEDLESS in cell.figures and cell.backend in self.suite.backends]
+
     @property
     def verdict(self) -> str:
         """The verdict of its required levels: `fail`, `no-evidence`, `pass`, or `not-run` if nothing was judged."""
@@ -158,14 +164,17 @@ class Implementation:
             if level in (VALUES, GRADIENTS)
         ]
         found = [f"Wrong: {' and '.join(numbers)}."] if numbers else []
-        for level, cells in self.wrong.items():
-            if level in (VALUES, GRADIENTS):
+        for level, wrong in self.wrong.items():
+            cells = [cell for cell in wrong if cell not in self.needless]
+            if level in (VALUES, GRADIENTS) or not cells:
                 continue
             count = f"{len(cells)} of {self._tested(level)} cells"
             if level == SAFE:
                 found.append(f"Not safe: {_properties(cells)} ({count}).")
             else:
                 found.append(f"Fails: {_properties(cells)} ({count} at level {level}).")
+        if self.needless:
+            found.append(f"Declared not to hold, but it does: {_properties(self.needless)}.")
         return found
 
     def _how_wrong(self, cells: Sequence[Cell]) -> str:
@@ -328,9 +337,13 @@ def _of_many(found: Sequence[Implementation]) -> str:
     if numbers:
         parts.append(f"Wrong: {_joined([_numbers_of(one) for one in numbers], _NAMED, '; ')}.")
     for level in (SAFE, PYTORCH, PRODUCTION):
-        names = [_who(one) for one in wrong if level in one.wrong and one not in numbers]
-        if names:
-            parts.append(f"{'Not safe' if level == SAFE else f'Fails at level {level}'}: {_joined(names, _NAMED)}.")
+        failed = [one for one in wrong if one not in numbers and _fails_at(level, one)]
+        if failed:
+            names = _joined([_who(one) for one in failed], _NAMED)
+            parts.append(f"{'Not safe' if level == SAFE else f'Fails at level {level}'}: {names}.")
+    needless = [f"{_properties(one.needless)} of {_who(one)}" for one in wrong if one.needless]
+    if needless:
+        parts.append(f"Declared not to hold, but it does: {_joined(needless, _NAMED, '; ')}.")
     if unknown:
         parts.append(f"Not known: {_joined([_who(one) for one in unknown], _NAMED)}.")
     if right:
@@ -342,6 +355,10 @@ def _of_many(found: Sequence[Implementation]) -> str:
     if unjudged:
         parts.append(f"{len(unjudged)} of {len(found)} {'was' if len(unjudged) == 1 else 'were'} not judged.")
     return " ".join(parts)
+
+
+def _fails_at(level: str, one: Implementation) -> bool:
+    return any(cell not in one.needless for cell in one.wrong.get(level, ()))
 
 
 def _quick(left_out: Sequence[str]) -> str:

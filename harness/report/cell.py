@@ -22,6 +22,9 @@ AXES = ("operator", "backend", "device", "dtype", "property")
 #: cell has no evidence, and its report is not complete: the question is still open.
 CUT_OFF = "cut off"
 
+#: The figure of a cell that fails because its backend declares that the property does not hold, and it does.
+NEEDLESS = "declared, but it holds"
+
 
 @dataclass(frozen=True)
 class Cell:

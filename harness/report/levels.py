@@ -1,8 +1,9 @@
 """The five levels of a verdict: what holds at each, the sentence that says it, and what the exit code is made of.
 
-A property belongs to one level. A cell counts at the level of its property, with one exception: a property of the
-first level may fail because of a gradient, while all outputs are right. Such a cell says so in `level`; it counts as a
-pass at the first level, and as a failure at the second.
+A property belongs to one level. A cell counts at the level of its property, with two exceptions. A property of the
+first level may fail because of a gradient, while all outputs are right: it counts as a pass at the first level, and as
+a failure at the second. A property may hold that the backend declares not to hold: it counts as a pass at its own
+level, and as a failure at the last. Such a cell says so in `level`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from harness.judging.property import Property
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.properties import all_properties
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.levels import PRODUCTION
 from spec.lltm import OPERATOR
 from tests.zoo.honest.lltm import Cell as HonestCell
 from tests.zoo.registry import judged
@@ -67,7 +68,8 @@ def test_a_declared_failure_is_declared_with_both_reasons() -> None:
 
 def test_a_declaration_that_is_no_longer_needed_fails() -> None:
     cell = _cell(HOLDS, NO_SHINE)
-    assert cell.verdict == FAIL
+    assert (cell.verdict, cell.level) == (FAIL, PRODUCTION), "it computes what it should"
+    assert cell.figures[NEEDLESS]
     assert cell.reason == (
         "the backend declares that it does not hold shine (it was never polished), but it does: remove the "
         "declaration, or say by_chance=True if it depends on the run"

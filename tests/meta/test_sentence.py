@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.rendering import sentence
-from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import GRADIENTS, PRODUCTION, PYTORCH, SAFE, VALUES
 from harness.report.shards import RunPlan
 from harness.report.suite import KnownProperty
@@ -333,6 +333,23 @@ def test_a_few_words(verdicts: tuple[str, ...], required: str, expected: str) ->
 def test_a_few_words_for_many_implementations() -> None:
     cells = [*of_levels(*_RIGHT, backend="a").cells, *of_levels(PASS, FAIL, backend="b").cells]
     assert sentence.short(of(*cells, required=SAFE)) == "gradients wrong in 1 of 2"
+
+
+def test_a_needless_declaration_is_told_as_one() -> None:
+    """Nothing that the implementation computes is wrong."""
+    needless = row("layouts", FAIL, level=PRODUCTION, figures={NEEDLESS: True}, backend="aten-cpp")
+    right = of_levels(*_RIGHT, backend="aten-cpp").cells
+    alone, other = of(*right, needless), of_levels(*_RIGHT, backend="python-autograd").cells
+    assert sentence.overall(alone) == (
+        "Declared not to hold, but it does: layouts. Values and gradients are right, and it is safe. "
+        "Level pytorch was not judged."
+    )
+    assert sentence.overall(of(*right, needless, *other)) == (
+        "Declared not to hold, but it does: layouts of lltm / aten-cpp. "
+        "Values and gradients are right, and safety holds, in 1 of 2 implementations."
+    )
+    stranger = replace(needless, backend="mine")
+    assert "Fails: layouts (1 of 1 cells at level production)." in sentence.overall(of(stranger))
 
 
 def test_an_old_report_has_a_sentence() -> None:
