@@ -73,9 +73,9 @@ class Broken(HarnessError):
 class Failure(HarnessError):
     """An implementation broke the contract. The message of a comparison is «X, but should be Y [operator(case)]».
 
-    `figures` are numbers for the report: `worst` if an error exceeded its allowance, `reproducer` if a script shows the
-    failure on its own. `tensor` names the output or gradient that was wrong. `level` is the level at which the
-    implementation failed, if that is not the level of the property.
+    `figures` are facts for the report: `worst` if an error exceeded its allowance, `raised` if forward or backward
+    raised an error, `reproducer` if a script shows the failure on its own. `tensor` names the output or gradient that
+    was wrong. `level` is the level at which the implementation failed, if that is not the level of the property.
     """
 
     def __init__(

@@ -100,11 +100,12 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
                         return FAIL, reason, {}, ""
                     (lacks if isinstance(why, NoEvidence) else unasked)[form.title] = str(why)
     except Failure as failure:
+        figures = {**failure.figures, "tensor": failure.tensor} if failure.tensor else failure.figures
         if failure.level:
-            return FAIL, str(failure), failure.figures, failure.level
+            return FAIL, str(failure), figures, failure.level
         if _only_gradients_are_wrong(subject, property, failure):
-            return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", failure.figures, GRADIENTS
-        return FAIL, str(failure), failure.figures, ""
+            return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", figures, GRADIENTS
+        return FAIL, str(failure), figures, ""
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
             raise

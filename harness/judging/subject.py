@@ -106,9 +106,9 @@ class Subject:
                 f"the candidate's process {error} in forward, but should return {_returned(self.operator)} {where}"
             ) from error
         except CANDIDATE_ERRORS as error:
-            raise Failure(
-                f"forward raised {one_line(error)}; it should return {_returned(self.operator)} {where}"
-            ) from error
+            raised = f"forward raised {one_line(error)}"
+            why = f"{raised}; it should return {_returned(self.operator)} {where}"
+            raise Failure(why, figures={"raised": raised}) from error
         return self.checked(results, call, scenario)
 
     def checked(self, results: Any, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
@@ -187,7 +187,8 @@ class Subject:
         except RunnerFailure as error:
             raise Ended(f"the candidate's process {error} in backward, but should return {rest}") from error
         except CANDIDATE_ERRORS as error:
-            raise Failure(f"backward raised {one_line(error)}; it should return {rest}") from error
+            raised = f"backward raised {one_line(error)}"
+            raise Failure(f"{raised}; it should return {rest}", figures={"raised": raised}) from error
 
     def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
         """The reference's gradient of that input; None if nothing in the loss depends on it, as without steps."""

@@ -1,28 +1,26 @@
 """Failures grouped by cause: one bug fails many properties in many dtypes, and a reader needs it once.
 
-Cells have the same cause if the first lines of their reasons are equal but for numbers and the call. A cell that
-compares a tensor whose values are wrong in the same dtype belongs to the cause of these values. Cells in which forward
-or backward raised the same error have one cause, whatever their properties called it for.
+A cell in which a tensor is wrong belongs to the cause of the first cell in which it is wrong in the same dtype. Cells
+in which forward or backward raised the same error have one cause, whatever their properties called it for. The figures
+of a cell name the tensor and the error. Others have the same cause if they are of one property and the first lines of
+their reasons are equal but for numbers and the call.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.rendering import facts
+from harness.report import figures
 from harness.report.cell import FAIL, Cell
 from harness.report.levels import GRADIENTS, LEVELS, VALUES, counted
 from harness.report.suite import Suite
 
 #: The part of a first line that is looked at: a candidate may have written megabytes.
 _LOOKED_AT = 2_000
-_COMPARED = re.compile(r"^(?P<what>.+) was \S+(?: at \([^)]*\))?, but should be ")
-_RAISED = re.compile(r"\b(?P<what>(?:forward|backward) raised .+)")
 #: As much of an error as tells it from others: PyTorch's may list all backends.
 _ERROR = 200
-_NUMBER = re.compile(r"\d[\w.+-]*")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def follows(level: str, cell: Cell, known: Roots) -> str:
     Where values are wrong, so are gradients, and whatever compares values, or raises the same error; where gradients
     are wrong, whatever compares gradients.
     """
-    place, tensor = (cell.device, cell.dtype), compared(cell)
+    place, tensor = (cell.device, cell.dtype), figures.wrong_tensor(cell)
     same = tensor or (*place, raised(cell)) in known.errors
     if level != VALUES and place in known.wrong[VALUES] and (level == GRADIENTS or same):
         return VALUES
@@ -93,7 +91,7 @@ def _of_one(cells: list[Cell], suite: Suite) -> list[Cause]:
     dtypes = suite.ordered("dtype", (cell.dtype for cell in cells))
     order = sorted(facts.failures(cells), key=lambda cell: (LEVELS.index(at[cell.key]), dtypes.index(cell.dtype)))
     for cell in order:
-        level, tensor = at[cell.key], compared(cell)
+        level, tensor = at[cell.key], figures.wrong_tensor(cell)
         where = (tensor, cell.device, cell.dtype)
         key = tensors.get(where, ()) if tensor else errors.get((cell.device, raised(cell)), ())
         key = key or (level, "" if tensor or raised(cell) else cell.property, _essence(cell))
@@ -113,33 +111,22 @@ def _common(names: Iterable[str]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def compared(cell: Cell) -> str:
-    """The tensor whose value the reason calls wrong, or ""."""
-    match = _COMPARED.match(_first(cell))
-    return re.split("[:,] ", match["what"])[-1] if match else ""
-
-
 def error(cell: Cell) -> str:
     """What forward or backward raised, `forward raised ValueError: ...`, or ""."""
-    match = _RAISED.search(_first(cell))
-    return match["what"].partition("; it should ")[0].partition(" [")[0][:_ERROR] if match else ""
+    return figures.raised(cell)[:_ERROR]
 
 
 def raised(cell: Cell) -> str:
     """The error without numbers, by which it is compared with others."""
-    return _NUMBER.sub("#", error(cell))
-
-
-def _first(cell: Cell) -> str:
-    return cell.reason[:_LOOKED_AT].split("\n", 1)[0]
+    return _without_numbers(error(cell))
 
 
 def _essence(cell: Cell) -> str:
-    """The first line of the reason without numbers and call; of a comparison, what is compared."""
-    line = _first(cell)
-    match = _COMPARED.match(line)
-    if match:
-        line = match["what"]
-    elif line.endswith("]"):
-        line = line.partition(" [")[0]
-    return _NUMBER.sub("#", line)
+    """What cells of one cause have in common: the tensor, the error, or the first line without numbers and call."""
+    line = cell.reason[:_LOOKED_AT].split("\n", 1)[0]
+    text = line.partition(" [")[0] if line.endswith("]") else line
+    return figures.wrong_tensor(cell) or raised(cell) or _without_numbers(text)
+
+
+def _without_numbers(text: str) -> str:
+    return " ".join(word for word in text.split() if not any(map(str.isdigit, word)))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from harness.report.cell import Cell
+from harness.report.cell import FAIL, Cell
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,19 @@ def used(cell: Cell) -> float | None:
     if isinstance(worst, dict):
         return _positive(_number(worst.get("used")))
     return max((share for _, _, share in drift(cell)), default=None)
+
+
+def wrong_tensor(cell: Cell) -> str:
+    """The output or gradient whose value failed its comparison, or ""."""
+    worst = cell.figures.get("worst")
+    found = cell.figures.get("tensor") or (worst.get("tensor") if isinstance(worst, dict) else "")
+    return found if isinstance(found, str) and cell.verdict == FAIL else ""
+
+
+def raised(cell: Cell) -> str:
+    """What forward or backward raised, `forward raised ValueError: ...`, or ""."""
+    found = cell.figures.get("raised")
+    return found if isinstance(found, str) and cell.verdict == FAIL else ""
 
 
 def drift(cell: Cell) -> list[tuple[str, int, float]]:

@@ -81,7 +81,12 @@ WRONG_GRADIENT = "gradient of input was 1 at (0, 2), but should be 2 (rms error 
 def row(property: str, verdict: str = PASS, dtype: str = "float32", reason: str = WRONG, **changes: Any) -> Cell:
     """A cell of that property; if it failed, for that reason, by default a wrong output."""
     made = cell(verdict, property=property, dtype=dtype, **changes)
-    return replace(made, reason=reason) if verdict == FAIL else made
+    if verdict != FAIL:
+        return made
+    wrong = next((name for name in ("gradient of input", "new_h", "new_c") if f"{name} was " in reason), "")
+    raised = reason.partition("; it should ")[0] if reason.startswith(("forward raised", "backward raised")) else ""
+    told = {name: text for name, text in (("tensor", wrong), ("raised", raised)) if text}
+    return replace(made, reason=reason, figures={**told, **made.figures})
 
 
 def of_levels(*verdicts: str, required: str = SAFE, **changes: Any) -> Report:
