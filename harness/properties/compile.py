@@ -98,8 +98,10 @@ def _run(tally: Tally, subject: Subject, dynamic: bool, scenarios: Iterable[Scen
             try:
                 tally.run(scenario)
             except Failure as failure:
-                # No scenario: the script that would reproduce it calls the operator eagerly.
-                raise Failure(f"{how}, {tracer.in_words() or failure}") from failure
+                if tracer.in_words():
+                    raise Failure(f"{how}, {tracer.in_words()}") from failure
+                # Without a reproducer, which would call the operator eagerly.
+                raise failure.prefixed(f"{how}, ") from failure
             if tracer.in_words():
                 raise Failure(f"{how}, {tracer.in_words()} [{scenario.describe(subject.operator)}]")
     return tracer.graphs - 1
