@@ -47,7 +47,8 @@ def _raw(subject: Subject, scenario: Scenario) -> str:
         if cotangent is not None:
             arguments[output.output_nr] = cotangent
     try:
-        raw = backward(*arguments)
+        with torch.no_grad():  # as the engine does, unless a graph of the gradients is wanted
+            raw = backward(*arguments)
     except CANDIDATE_ERRORS as error:
         if "donated buffer" in str(error):
             return "the node is torch.compile's, whose backward cannot be called directly: nothing to check"

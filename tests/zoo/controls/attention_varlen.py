@@ -43,7 +43,10 @@ def sequence_by_sequence(
     return torch.cat(parts, 1).transpose(0, 1).to(query.dtype)
 
 
-@control
+_TILES = "it has a pass for every 16 tokens, so each number of tiles is another graph"
+
+
+@control(gives_up={"compile": _TILES})
 def tile_by_tile(query: Tensor, key: Tensor, value: Tensor, cu_seqlens: Tensor, is_causal: bool = False) -> Tensor:
     """Online softmax over tiles of 16 tokens of the whole batch, in float32: a tile may hold several sequences."""
     check_attention_varlen_arguments(query, key, value, cu_seqlens)

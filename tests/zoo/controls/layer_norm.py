@@ -55,9 +55,10 @@ def deviation_divided_by(
     return _affine(x / deviation - mean / deviation, weight, bias, input.dtype)
 
 
-@control(
-    gives_up={**OLD_STYLE, "compile": "its recursion stops at 16 elements, so each number of elements is another graph"}
-)
+_SPLITS = "its recursion stops at 16 elements, so each number of elements is another graph"
+
+
+@control(gives_up={**OLD_STYLE, "compile": _SPLITS, "export": _SPLITS})
 class Welford(Norm):
     """Mean and variance by Welford's update, 16 elements at a time, merged in pairs by Chan's formula."""
 
