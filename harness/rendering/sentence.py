@@ -115,6 +115,12 @@ class Implementation:
         wrong = [cell for cells in self.wrong.values() for cell in cells]
         return [cell for cell in wrong if NEEDLESS in cell.figures and cell.backend in self.suite.backends]
 
+    @cached_property
+    def failed(self) -> dict[str, list[Cell]]:
+        """`wrong` without `needless`."""
+        own = {level: [cell for cell in cells if cell not in self.needless] for level, cells in self.wrong.items()}
+        return {level: cells for level, cells in own.items() if cells}
+
     @property
     def verdict(self) -> str:
         """The verdict of its required levels: `fail`, `no-evidence`, `pass`, or `not-run` if nothing was judged."""
@@ -164,9 +170,8 @@ class Implementation:
             if level in (VALUES, GRADIENTS)
         ]
         found = [f"Wrong: {' and '.join(numbers)}."] if numbers else []
-        for level, wrong in self.wrong.items():
-            cells = [cell for cell in wrong if cell not in self.needless]
-            if level in (VALUES, GRADIENTS) or not cells:
+        for level, cells in self.failed.items():
+            if level in (VALUES, GRADIENTS):
                 continue
             count = f"{len(cells)} of {self._tested(level)} cells"
             if level == SAFE:
@@ -337,10 +342,9 @@ def _of_many(found: Sequence[Implementation]) -> str:
     if numbers:
         parts.append(f"Wrong: {_joined([_numbers_of(one) for one in numbers], _NAMED, '; ')}.")
     for level in (SAFE, PYTORCH, PRODUCTION):
-        failed = [one for one in wrong if one not in numbers and _fails_at(level, one)]
-        if failed:
-            names = _joined([_who(one) for one in failed], _NAMED)
-            parts.append(f"{'Not safe' if level == SAFE else f'Fails at level {level}'}: {names}.")
+        names = [_who(one) for one in wrong if level in one.failed and one not in numbers]
+        if names:
+            parts.append(f"{'Not safe' if level == SAFE else f'Fails at level {level}'}: {_joined(names, _NAMED)}.")
     needless = [f"{_properties(one.needless)} of {_who(one)}" for one in wrong if one.needless]
     if needless:
         parts.append(f"Declared not to hold, but it does: {_joined(needless, _NAMED, '; ')}.")
@@ -355,10 +359,6 @@ def _of_many(found: Sequence[Implementation]) -> str:
     if unjudged:
         parts.append(f"{len(unjudged)} of {len(found)} {'was' if len(unjudged) == 1 else 'were'} not judged.")
     return " ".join(parts)
-
-
-def _fails_at(level: str, one: Implementation) -> bool:
-    return any(cell not in one.needless for cell in one.wrong.get(level, ()))
 
 
 def _quick(left_out: Sequence[str]) -> str:

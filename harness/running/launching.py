@@ -96,15 +96,7 @@ def keep_runner(folder: Path) -> None:
             start_new_session=True,  # Ctrl-C is for the one that asks
         )
     zygotes[RUNNER] = zygote
-    atexit.register(_end_kept, os.getpid(), zygote, process)
-
-
-def _end_kept(owner: int, zygote: Zygote, process: subprocess.Popen[bytes]) -> None:
-    """At the end of the process that started it. A fork of that one that lives on starts new processes instead."""
-    if os.getpid() == owner:
-        zygote.close()
-        process.kill()
-        process.wait()
+    atexit.register(close_in, os.getpid(), zygote, process)
 
 
 def in_a_fork() -> set[int]:
@@ -121,10 +113,17 @@ def take_over(descriptors: Mapping[str, int]) -> None:
     zygotes.update({name: Zygote(socket.socket(fileno=number)) for name, number in descriptors.items()})
 
 
-def close_in(owner: int, zygote: Zygote) -> None:
-    """Close it at the end of the process that has it open. A fork has closed its copy already."""
+def close_in(owner: int, zygote: Zygote, process: subprocess.Popen[bytes] | None = None) -> None:
+    """Close it at the end of the process that has it open. A fork has closed its copy already.
+
+    `process` is the one that forks, if the owner has started it, and ends with it. A fork of the owner that lives on
+    starts new processes instead.
+    """
     if os.getpid() == owner:
         zygote.close()
+        if process is not None:
+            process.kill()
+            process.wait()
 
 
 def begin(program: Program) -> None:
