@@ -106,9 +106,7 @@ class Subject:
                 f"the candidate's process {error} in forward, but should return {_returned(self.operator)} {where}"
             ) from error
         except CANDIDATE_ERRORS as error:
-            raised = f"forward raised {one_line(error)}"
-            why = f"{raised}; it should return {_returned(self.operator)} {where}"
-            raise Failure(why, figures={"raised": raised}) from error
+            raise raised_in("forward", error, f"; it should return {_returned(self.operator)} {where}") from error
         return self.checked(results, call, scenario)
 
     def checked(self, results: Any, call: Call, scenario: Scenario) -> tuple[Tensor, ...]:
@@ -129,7 +127,8 @@ class Subject:
             for what, was, should in zip(("shape", "dtype", "device"), got_facts, expected, strict=True):
                 if was != should:
                     rule = f" = {arg.rule()}" if what == "shape" else ""
-                    raise Failure(f"{what} of {arg.name} was {was}, but should be {should}{rule} {where}")
+                    why = f"{what} of {arg.name} was {was}, but should be {should}{rule} {where}"
+                    raise Failure(why, figures={"tensor": f"{what} of {arg.name}"})
         return tuple(results)
 
     def gradients(
@@ -171,7 +170,8 @@ class Subject:
             for what in ("shape", "dtype", "device"):
                 was, should = getattr(gradient, what), getattr(tensor, what)
                 if was != should:
-                    raise Failure(f"{what} of the gradient of {name} was {was}, but should be {should} {where}")
+                    which = f"{what} of the gradient of {name}"
+                    raise Failure(f"{which} was {was}, but should be {should} {where}", figures={"tensor": which})
             gradients[name] = gradient
         return gradients
 
@@ -187,8 +187,7 @@ class Subject:
         except RunnerFailure as error:
             raise Ended(f"the candidate's process {error} in backward, but should return {rest}") from error
         except CANDIDATE_ERRORS as error:
-            raised = f"backward raised {one_line(error)}"
-            raise Failure(f"{raised}; it should return {rest}", figures={"raised": raised}) from error
+            raise raised_in("backward", error, f"; it should return {rest}") from error
 
     def _owed(self, name: str, scenario: Scenario) -> Tensor | None:
         """The reference's gradient of that input; None if nothing in the loss depends on it, as without steps."""
@@ -238,6 +237,15 @@ def _returned(operator: Operator) -> str:
     """What a call returns, in words: `(new_h, new_cell)`, or `output` for a single tensor."""
     names = ", ".join(arg.name for arg in operator.outputs)
     return names if len(operator.outputs) == 1 else f"({names})"
+
+
+def raised_in(phase: str, error: BaseException, rest: str) -> Failure:
+    """The failure of a call whose forward or backward raised; `rest` is the end of its message.
+
+    Its figures have the error alone, by which a report groups failures.
+    """
+    raised = f"{phase} raised {one_line(error)}"
+    return Failure(f"{raised}{rest}", figures={"raised": raised})
 
 
 def one_line(error: BaseException) -> str:

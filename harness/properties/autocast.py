@@ -144,7 +144,8 @@ def _run(tally: Tally, scenario: Scenario, way: _Way, allowed: set[torch.dtype],
             own = {arg.dtype} if arg.dtype is not None else {arg.dtype_in(each) for each in allowed}
             if dtype not in own:
                 should = " or ".join(sorted(map(str, own)))
-                raise Failure(f"dtype of {arg.name} was {dtype}, but should be {should} {where}")
+                which = f"dtype of {arg.name}"
+                raise Failure(f"{which} was {dtype}, but should be {should} {where}", figures={"tensor": which})
         with _autocast(subject) if way.inside else nullcontext():
             gradients = called.gradients(call, outputs, scenario)
         tally.hold_all(scenario, measure, outputs, gradients)

@@ -26,7 +26,7 @@ from harness.judging.oracle import expected, expected_of
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import representative, smallest, tagged
-from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, raised_in
 from harness.judging.tally import Tally
 from harness.report.levels import VALUES
 from spec.contract import TensorArg
@@ -72,7 +72,7 @@ def _from_a_bare_stack(tally: Tally, unseen: Scenario) -> None:
         with ThreadPoolExecutor(max_workers=1, initializer=_enter, initargs=(subject,)) as pool:
             results = pool.submit(subject.function, *call.inputs).result()
     except CANDIDATE_ERRORS as error:
-        raise Failure(f"forward raised {one_line(error)} in a thread of its own, but not elsewhere") from error
+        raise raised_in("forward", error, " in a thread of its own, but not elsewhere") from error
     if subject.device == CUDA:
         torch.cuda.synchronize()
     outputs = subject.checked(results, call, unseen)

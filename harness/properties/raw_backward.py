@@ -13,7 +13,7 @@ from harness.errors import Failure
 from harness.judging.property import Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import smallest
-from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.judging.subject import CANDIDATE_ERRORS, Subject, raised_in
 from harness.report.levels import GRADIENTS
 
 
@@ -52,7 +52,7 @@ def _raw(subject: Subject, scenario: Scenario) -> str:
     except CANDIDATE_ERRORS as error:
         if "donated buffer" in str(error):
             return "the node is torch.compile's, whose backward cannot be called directly: nothing to check"
-        raise Failure(f"backward raised {one_line(error)} when its node was called directly") from error
+        raise raised_in("backward", error, " when its node was called directly") from error
     raw = (raw,) if isinstance(raw, torch.Tensor) else tuple(raw)
     if len(raw) != len(node.next_functions):  # a Python node returns None for each argument that is no tensor
         raw = tuple(gradient for gradient in raw if gradient is not None)

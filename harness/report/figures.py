@@ -46,7 +46,7 @@ def used(cell: Cell) -> float | None:
 
 
 def wrong_tensor(cell: Cell) -> str:
-    """The output or gradient whose value failed its comparison, or ""."""
+    """What was not as it should be: `new_h`, `gradient of input`, `dtype of new_h`; or ""."""
     worst = cell.figures.get("worst")
     found = cell.figures.get("tensor") or (worst.get("tensor") if isinstance(worst, dict) else "")
     return found if isinstance(found, str) and cell.verdict == FAIL else ""

@@ -240,3 +240,22 @@ def test_two_runs_give_equal_cells(property: str, wrong: bool) -> None:
 
     first, second = (replace(judged(Cut(), property, torch.float32), seconds=0.0) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("function", "figures"),
+    [
+        (lambda *inputs: tuple(y.double() for y in OPERATOR.forward(*inputs)), {"tensor": "dtype of new_h"}),
+        (lambda *inputs: tuple(y + 1 for y in OPERATOR.forward(*inputs)), {"tensor": "new_h"}),
+        (lambda *inputs: 1 / 0, {"raised": "forward raised ZeroDivisionError: division by zero"}),
+    ],
+    ids=["dtype", "value", "error"],
+)
+def test_the_figures_say_what_failed(function: Callable[..., Any], figures: dict[str, str]) -> None:
+    """By them a report groups the failures of all properties."""
+    for name in ("forward-parity", "layouts", "determinism"):
+        cell = judge(Subject(OPERATOR, "mine", "cpu", torch.float32, function), all_properties()[name])
+        if cell.verdict == FAIL:
+            assert {key: cell.figures.get(key) for key in figures} == figures, name
+        else:
+            assert name == "determinism"
