@@ -20,7 +20,7 @@ from backends.cuda_fused.lltm import CSRC
 DRIVER = Path(__file__).parent / "native" / "choices.cpp"
 KERNELS = (
     *("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "split_rows.cu", "long_rows.cu"),
-    *("lltm.cu", "lltm_small.cu"),
+    *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu"),
 )
 
 #: One worker, which builds the driver once.

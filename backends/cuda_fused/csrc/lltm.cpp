@@ -1,5 +1,5 @@
-// LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), otherwise PyTorch's products with
-// one pass around them (lltm.cu).
+// LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), one for its forward in half types
+// with few rows (lltm_few_rows.cu), otherwise PyTorch's products with one pass around them (lltm.cu).
 //
 // The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
 // an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows, the bias adds no time to a
@@ -52,12 +52,17 @@ static std::tuple<Tensor, Tensor, Tensor> forward_with_or_without_gates(const Te
   const LltmSizes sizes = sizes_of(x, h);
   const at::ScalarType dtype = x.scalar_type();
   void* const stream = current_stream(x);
-  if (is_small(sizes)) {
+  const bool small = is_small(sizes), few = !small && weights.is_contiguous() &&
+                                            has_few_rows(dtype, sizes,
+                                                         {x.const_data_ptr(), weights.const_data_ptr(),
+                                                          h.const_data_ptr()});
+  if (small || few) {
     const Tensor w = weights.contiguous();
     const Tensor gates = wants_gates ? at::empty({x.size(0), w.size(0)}, x.options()) : Tensor();
-    launch_small_forward(dtype, sizes, x.const_data_ptr(), w.const_data_ptr(), b.const_data_ptr(), h.const_data_ptr(),
-                         cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(),
-                         wants_gates ? gates.mutable_data_ptr() : nullptr, stream);
+    (small ? launch_small_forward : launch_few_rows_forward)(
+        dtype, sizes, x.const_data_ptr(), w.const_data_ptr(), b.const_data_ptr(), h.const_data_ptr(),
+        cell.const_data_ptr(), new_h.mutable_data_ptr(), new_cell.mutable_data_ptr(),
+        wants_gates ? gates.mutable_data_ptr() : nullptr, stream);
     return {new_h, new_cell, gates};
   }
   const bool with_bias = is_of_halves(x);

@@ -1,5 +1,5 @@
-// Launchers of the LLTM kernels, declared without PyTorch and CUDA: lltm.cu and lltm_small.cu define them, lltm.cpp
-// calls them.
+// Launchers of the LLTM kernels, declared without PyTorch and CUDA: lltm.cu, lltm_small.cu and lltm_few_rows.cu define
+// them, lltm.cpp calls them.
 //
 // All arrays are contiguous and of `dtype`, gates and d_gates (batch, 3*state_size), weights (3*state_size, state_size
 // + input_features), input (batch, input_features), the others (batch, state_size). Nothing is empty but what has
@@ -9,6 +9,7 @@
 #include <torch/headeronly/core/ScalarType.h>
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace OPERATOR_NAMESPACE {
 
@@ -62,5 +63,16 @@ struct LltmGradients {
 void launch_small_backward(ScalarType dtype, const LltmSizes& sizes, const void* grad_h, const void* grad_cell,
                            const void* gates, const void* input, const void* weights, const void* old_h,
                            const void* old_cell, const LltmGradients& gradients, void* stream);
+
+// lltm_few_rows.cu: the whole forward, for half types.
+
+/// Whether the kernel for few rows takes these sizes, and pointers to contiguous input, weights and old_h, on the
+/// current device.
+bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers);
+
+/// Gates that are null are not wanted.
+void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
+                             const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
+                             void* gates, void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

@@ -1,0 +1,201 @@
+// The forward of LLTM in one kernel, for half types and few rows: its product on tensor cores, where PyTorch's would
+// want [old_h, input] in one piece, and would store the gates before they are read again.
+//
+// A block has kTileColumns elements of the state in all three gates, and `tiles` times kTileRows rows of the batch. Its
+// warps share out the terms of the products, kTerms at a time, and their sums are added up in shared memory, in the
+// order of the warps. The weights are read once. They take the longest, so a lane has kAhead pieces of each gate on
+// their way to shared memory, to a place of its own, and one piece of each row on its way to registers.
+//
+// A lane loads kPiece neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
+// of products is the same if both factors have their terms in another order.
+#include <cstring>
+
+#include "copies.h"
+#include "functions.h"
+#include "lltm.h"
+#include "tensor_cores.h"
+#include "together.h"
+#include "vectors.h"
+
+namespace OPERATOR_NAMESPACE {
+
+constexpr int kWarps = static_cast<int>(kBlockSize) / kLanes, kGates = 3;
+/// Terms that a lane loads at once, 16 bytes of them; and a warp, whose lanes 4g to 4g + 3 have those of row g.
+constexpr int kPiece = kVectorBytes / 2, kTerms = 4 * kPiece;
+/// Pieces of each gate that are on their way.
+constexpr int kAhead = 6;
+/// Rows of a block, at most, in tiles.
+constexpr int kMostTiles = 4;
+
+/// Sizes for which `has_few_rows` is true fit an int, and so do all offsets.
+struct FewRows {
+  int batch, input_features, state_size;
+
+  __host__ __device__ int columns() const { return state_size + input_features; }
+};
+
+/// A piece, as registers of two terms each.
+struct alignas(kVectorBytes) Piece {
+  uint32_t pair[kPiece / 2];
+};
+
+/// The shared memory of a block: first what is on its way to each thread, then the sums of each warp.
+template <int tiles>
+union FewRowsShared {
+  Piece pieces[kAhead][kGates][kBlockSize];
+  float sums[kWarps][kGates][tiles * kTileRows][kTileColumns];
+};
+
+/// Where the rows of both factors of a product lie: [old_h, input] and the weights.
+template <typename scalar_t>
+struct Factors {
+  const scalar_t *old_h, *input, *weights;
+};
+
+template <typename scalar_t>
+__device__ Piece piece_at(const scalar_t* from) {
+  const auto terms = load<kPiece>(from);
+  Piece piece;
+  memcpy(&piece, &terms, sizeof(piece));
+  return piece;
+}
+
+/// The pieces that a lane has of the rows g and g + 8 of each tile, from `column` on.
+template <typename scalar_t, int tiles>
+__device__ void load_rows(Piece (&pieces)[tiles][2], const FewRows& sizes, const Factors<scalar_t>& factors,
+                          int first_row, int column) {
+  const int state_size = sizes.state_size;
+  const bool is_h = column < state_size, is_there = column < sizes.columns();
+  const scalar_t* const from = is_h ? factors.old_h + column : factors.input + (column - state_size);
+  const int row_size = is_h ? state_size : sizes.input_features;
+#pragma unroll
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int half = 0; half < 2; ++half) {
+      // A row beyond the end is replaced by the last one, and its result is not used.
+      const int wanted = first_row + tile * kTileRows + half * kTileRows / 2;
+      const int row = wanted < sizes.batch ? wanted : sizes.batch - 1;
+      pieces[tile][half] = is_there ? piece_at(from + row * row_size) : Piece{};
+    }
+  }
+}
+
+template <typename scalar_t, int tiles>
+__global__ void __launch_bounds__(kBlockSize)
+    few_rows_forward_kernel(FewRows sizes, Factors<scalar_t> factors, const scalar_t* __restrict__ bias,
+                            const scalar_t* __restrict__ old_cell, scalar_t* __restrict__ new_h,
+                            scalar_t* __restrict__ new_cell, scalar_t* __restrict__ gates) {
+  auto& shared = *memory_of_block<FewRowsShared<tiles>>();
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, warp = thread / kLanes;
+  const int g = lane / 4, t = lane % 4, columns = sizes.columns(), state_size = sizes.state_size;
+  const int first_state = static_cast<int>(blockIdx.x) * kTileColumns;
+  const int first_row = static_cast<int>(blockIdx.y) * tiles * kTileRows;
+  const scalar_t* const own_weights = factors.weights + (first_state + g) * columns;
+  const auto column_of = [&](int k) { return (warp + k * kWarps) * kTerms + t * kPiece; };
+  const auto begin_weights = [&](int k) {
+    const int column = column_of(k);
+    for (int gate = 0; gate < kGates && column < columns; ++gate) {
+      begin_copy(&shared.pieces[k % kAhead][gate][thread], own_weights + gate * state_size * columns + column);
+    }
+    end_group();
+  };
+  float sums[kGates][tiles][4] = {};
+  const auto multiply = [&](int k, const Piece(&of_row)[tiles][2]) {
+    wait_for_groups<kAhead - 1>();
+    for (int gate = 0; gate < kGates; ++gate) {
+      Piece own = {};
+      if (column_of(k) < columns) own = shared.pieces[k % kAhead][gate][thread];
+#pragma unroll
+      for (int pair = 0; pair < kPiece / 2; pair += 2) {
+        for (int tile = 0; tile < tiles; ++tile) {
+          const Piece &upper = of_row[tile][0], &lower = of_row[tile][1];
+          const uint32_t rows[4] = {upper.pair[pair], lower.pair[pair], upper.pair[pair + 1], lower.pair[pair + 1]};
+          multiply_tiles<scalar_t>(sums[gate][tile], rows, {own.pair[pair], own.pair[pair + 1]});
+        }
+      }
+    }
+    begin_weights(k + kAhead);
+  };
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k) begin_weights(k);
+  Piece of_row[2][tiles][2];
+  load_rows(of_row[0], sizes, factors, first_row + g, column_of(0));
+  // All lanes of a warp go round together; beyond the last term they multiply zeros.
+  for (int k = 0; (warp + k * kWarps) * kTerms < columns; k += 2) {
+    load_rows(of_row[1], sizes, factors, first_row + g, column_of(k + 1));
+    multiply(k, of_row[0]);
+    load_rows(of_row[0], sizes, factors, first_row + g, column_of(k + 2));
+    multiply(k + 1, of_row[1]);
+  }
+  wait_for_groups<0>();
+  __syncthreads();  // nobody's pieces are needed any more
+  for (int gate = 0; gate < kGates; ++gate) {
+    for (int tile = 0; tile < tiles; ++tile) {
+      for (int k = 0; k < 4; ++k) {
+        const int row = tile * kTileRows + k / 2 * kTileRows / 2 + g;
+        shared.sums[warp][gate][row][2 * t + k % 2] = sums[gate][tile][k];
+      }
+    }
+  }
+  __syncthreads();
+  const int unit = thread % kTileColumns, state = first_state + unit;
+  for (int own = thread / kTileColumns; own < tiles * kTileRows; own += static_cast<int>(kBlockSize) / kTileColumns) {
+    const int row = first_row + own;
+    if (row >= sizes.batch) continue;
+    float total[kGates];
+    for (int gate = 0; gate < kGates; ++gate) {
+      total[gate] = bias[gate * state_size + state];
+      for (int other = 0; other < kWarps; ++other) total[gate] += shared.sums[other][gate][own][unit];
+      if (gates != nullptr) gates[(row * kGates + gate) * state_size + state] = total[gate];
+    }
+    const auto next = cell_forward<float, functions_of<scalar_t>>(total[0], total[1], total[2],
+                                                                  old_cell[row * state_size + state]);
+    new_h[row * state_size + state] = next.new_h;
+    new_cell[row * state_size + state] = next.new_cell;
+  }
+}
+
+static FewRows few(const LltmSizes& sizes) {
+  return {static_cast<int>(sizes.batch), static_cast<int>(sizes.input_features), static_cast<int>(sizes.state_size)};
+}
+
+/// Weights of the largest state and features of which the kernel is faster than the products, in elements.
+constexpr int64_t kMostWeights = int64_t{1} << 23;
+
+bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
+  if (dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return false;
+  if (sizes.batch > kMostTiles * kTileRows || sizes.state_size > kMostWeights || sizes.input_features > kMostWeights)
+    return false;
+  const int64_t columns = sizes.state_size + sizes.input_features;
+  if (kGates * sizes.state_size * columns > kMostWeights || !has_tensor_cores()) return false;
+  bool is_of_pieces = sizes.state_size % kPiece == 0 && sizes.input_features % kPiece == 0;
+  for (const void* pointer : pointers) {
+    is_of_pieces = is_of_pieces && reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0;
+  }
+  return is_of_pieces;
+}
+
+void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
+                             const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
+                             void* gates, void* stream) {
+  const FewRows own = few(sizes);
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    if constexpr (sizeof(scalar_t) == 2) {
+      const auto launch_tiles = [&]<int tiles>() {
+        const auto groups = static_cast<unsigned>((own.batch + tiles * kTileRows - 1) / (tiles * kTileRows));
+        const Factors<scalar_t> factors{static_cast<const scalar_t*>(old_h), static_cast<const scalar_t*>(input),
+                                        static_cast<const scalar_t*>(weights)};
+        launch_with_memory("few_rows_forward_kernel", few_rows_forward_kernel<scalar_t, tiles>,
+                           {static_cast<unsigned>(own.state_size / kTileColumns), groups}, {kBlockSize},
+                           static_cast<int64_t>(sizeof(FewRowsShared<tiles>)), stream, own, factors,
+                           static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_cell),
+                           static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell),
+                           static_cast<scalar_t*>(gates));
+      };
+      if (own.batch <= kTileRows) return launch_tiles.template operator()<1>();
+      if (own.batch <= 2 * kTileRows) return launch_tiles.template operator()<2>();
+      launch_tiles.template operator()<kMostTiles>();
+    }
+  });
+}
+
+}  // namespace OPERATOR_NAMESPACE
