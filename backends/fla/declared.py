@@ -1,7 +1,6 @@
 """What fla-core's functions do otherwise than their contracts: docs/findings.md shows the defects with scripts.
 
-`packages.json` in results/nvidia-h200 shows each failure in float32 and bfloat16, that in results/nvidia-h100 in
-float16.
+`packages.json` in results/nvidia-h200 shows each failure.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ _WIDE_HEADS = "rotary_embedding_fwdbwd asserts heads of at most 256 elements: 'O
 
 DECLARED = (
     Declaration("sizes", _NO_ROWS, operator="layer_norm"),
-    *declarations("layer_norm", _NO_ROWS, {"determinism": UP_TO_FLOAT32, "drawn-calls": UP_TO_FLOAT32}),
+    *declarations("layer_norm", _NO_ROWS, {"determinism": UP_TO_FLOAT32}),
+    *declarations("layer_norm", _NO_ROWS, {"drawn-calls": UP_TO_FLOAT32}, by_chance=True),  # few calls have no rows
     *declarations("layer_norm", _TUNING, {"concurrent-threads": UP_TO_FLOAT32}, by_chance=True),
     *declarations("layer_norm", _WIDE_ROWS, {"memory": FLOAT32}),
     Declaration("sizes", _NO_ROWS, operator="rms_norm"),

@@ -1,7 +1,6 @@
 """What FlagGems' functions do otherwise than their contracts: docs/findings.md shows the defects with scripts.
 
-`packages.json` in results/nvidia-h200 shows each failure in float32 and bfloat16, that in results/nvidia-h100 in
-float16.
+`packages.json` in results/nvidia-h200 shows each failure.
 """
 
 from __future__ import annotations
