@@ -46,15 +46,15 @@ OTHERS = {
 #: A text, what is there instead, the call, and what the driver prints.
 FAULTS = {
     "a wait for a round too few": (
-        "wait_for_groups<kAhead - 1>()",
-        "wait_for_groups<kAhead>()",
+        "wait_for_groups<ahead - 1>()",
+        "wait_for_groups<ahead>()",
         "bfloat16 2 1800 8 1",
         "wrong: gates",
     ),
-    "the rows are those of the round before": (
-        "column_of(k + 1));",
-        "column_of(k));",
-        "float16 3 512 128 1",
+    "a round has the pieces of the one before": (
+        "begin_round(round + ahead, place);",
+        "begin_round(round + ahead - 1, place);",
+        "bfloat16 2 1800 8 1",
         "wrong: gates",
     ),
     "the state is read where the features are": (
@@ -79,7 +79,7 @@ FAULTS = {
     "sums are written while pieces arrive": (
         "  __syncthreads();  // nobody's pieces are needed any more\n",
         "",
-        "bfloat16 1 8 8 1",
+        "bfloat16 64 264 8 1",
         "wrong: gates",
     ),
 }

@@ -52,10 +52,9 @@ static std::tuple<Tensor, Tensor, Tensor> forward_with_or_without_gates(const Te
   const LltmSizes sizes = sizes_of(x, h);
   const at::ScalarType dtype = x.scalar_type();
   void* const stream = current_stream(x);
-  const bool small = is_small(sizes), few = !small && weights.is_contiguous() &&
-                                            has_few_rows(dtype, sizes,
-                                                         {x.const_data_ptr(), weights.const_data_ptr(),
-                                                          h.const_data_ptr()});
+  const bool small = is_small(sizes),
+             few = !small && weights.is_contiguous() &&
+                   has_few_rows(dtype, sizes, {x.const_data_ptr(), weights.const_data_ptr(), h.const_data_ptr()});
   if (small || few) {
     const Tensor w = weights.contiguous();
     const Tensor gates = wants_gates ? at::empty({x.size(0), w.size(0)}, x.options()) : Tensor();

@@ -3,10 +3,10 @@
 //
 // A block has kTileColumns elements of the state in all three gates, and `tiles` times kTileRows rows of the batch. Its
 // warps share out the terms of the products, kTerms at a time, and their sums are added up in shared memory, in the
-// order of the warps. The weights are read once. They take the longest, so a lane has kAhead pieces of each gate on
-// their way to shared memory, to a place of its own, and one piece of each row on its way to registers.
+// order of the warps. Each lane copies what it multiplies to a place of its own in shared memory, for `ahead` rounds
+// before it waits for the first: the kernel waits for memory and for little else.
 //
-// A lane loads kPiece neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
+// A lane copies kPiece neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
 // of products is the same if both factors have their terms in another order.
 #include <cstring>
 
@@ -22,10 +22,10 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kWarps = static_cast<int>(kBlockSize) / kLanes, kGates = 3;
 /// Terms that a lane loads at once, 16 bytes of them; and a warp, whose lanes 4g to 4g + 3 have those of row g.
 constexpr int kPiece = kVectorBytes / 2, kTerms = 4 * kPiece;
-/// Pieces of each gate that are on their way.
-constexpr int kAhead = 6;
 /// Rows of a block, at most, in tiles.
 constexpr int kMostTiles = 4;
+/// Rounds that are on their way: as many as fit the 227 KiB of a block on Hopper, or the 99 KiB on Ada.
+constexpr int kAhead = 5, kAheadOfLittle = 2;
 
 /// Sizes for which `has_few_rows` is true fit an int, and so do all offsets.
 struct FewRows {
@@ -39,92 +39,85 @@ struct alignas(kVectorBytes) Piece {
   uint32_t pair[kPiece / 2];
 };
 
-/// The shared memory of a block: first what is on its way to each thread, then the sums of each warp.
+/// What a lane copies in a round: pieces of a row of the weights for each gate, and of two rows of each tile.
 template <int tiles>
+constexpr int kPieces = kGates + 2 * tiles;
+
+/// The shared memory of a block: first what is on its way to each thread, then the sums of each warp.
+template <int tiles, int ahead>
 union FewRowsShared {
-  Piece pieces[kAhead][kGates][kBlockSize];
+  Piece pieces[ahead][kPieces<tiles>][kBlockSize];
   float sums[kWarps][kGates][tiles * kTileRows][kTileColumns];
 };
 
-/// Where the rows of both factors of a product lie: [old_h, input] and the weights.
+/// What is multiplied: [old_h, input] by the weights.
 template <typename scalar_t>
 struct Factors {
   const scalar_t *old_h, *input, *weights;
 };
 
-template <typename scalar_t>
-__device__ Piece piece_at(const scalar_t* from) {
-  const auto terms = load<kPiece>(from);
-  Piece piece;
-  memcpy(&piece, &terms, sizeof(piece));
-  return piece;
-}
-
-/// The pieces that a lane has of the rows g and g + 8 of each tile, from `column` on.
-template <typename scalar_t, int tiles>
-__device__ void load_rows(Piece (&pieces)[tiles][2], const FewRows& sizes, const Factors<scalar_t>& factors,
-                          int first_row, int column) {
-  const int state_size = sizes.state_size;
-  const bool is_h = column < state_size, is_there = column < sizes.columns();
-  const scalar_t* const from = is_h ? factors.old_h + column : factors.input + (column - state_size);
-  const int row_size = is_h ? state_size : sizes.input_features;
-#pragma unroll
-  for (int tile = 0; tile < tiles; ++tile) {
-    for (int half = 0; half < 2; ++half) {
-      // A row beyond the end is replaced by the last one, and its result is not used.
-      const int wanted = first_row + tile * kTileRows + half * kTileRows / 2;
-      const int row = wanted < sizes.batch ? wanted : sizes.batch - 1;
-      pieces[tile][half] = is_there ? piece_at(from + row * row_size) : Piece{};
-    }
-  }
-}
-
-template <typename scalar_t, int tiles>
+template <typename scalar_t, int tiles, int ahead>
 __global__ void __launch_bounds__(kBlockSize)
     few_rows_forward_kernel(FewRows sizes, Factors<scalar_t> factors, const scalar_t* __restrict__ bias,
                             const scalar_t* __restrict__ old_cell, scalar_t* __restrict__ new_h,
                             scalar_t* __restrict__ new_cell, scalar_t* __restrict__ gates) {
-  auto& shared = *memory_of_block<FewRowsShared<tiles>>();
+  auto& shared = *memory_of_block<FewRowsShared<tiles, ahead>>();
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, warp = thread / kLanes;
   const int g = lane / 4, t = lane % 4, columns = sizes.columns(), state_size = sizes.state_size;
   const int first_state = static_cast<int>(blockIdx.x) * kTileColumns;
   const int first_row = static_cast<int>(blockIdx.y) * tiles * kTileRows;
+  // The terms of a warp's round, and those of this lane; it has some of the weights of one state.
+  const auto first_of = [&](int round) { return (warp + round * kWarps) * kTerms; };
   const scalar_t* const own_weights = factors.weights + (first_state + g) * columns;
-  const auto column_of = [&](int k) { return (warp + k * kWarps) * kTerms + t * kPiece; };
-  const auto begin_weights = [&](int k) {
-    const int column = column_of(k);
-    for (int gate = 0; gate < kGates && column < columns; ++gate) {
-      begin_copy(&shared.pieces[k % kAhead][gate][thread], own_weights + gate * state_size * columns + column);
+  const auto begin_round = [&](int round, int place) {
+    const int column = first_of(round) + t * kPiece;
+    if (column < columns) {
+      Piece(&to)[kPieces<tiles>][kBlockSize] = shared.pieces[place];
+      for (int gate = 0; gate < kGates; ++gate) {
+        begin_copy(&to[gate][thread], own_weights + gate * state_size * columns + column);
+      }
+      const bool is_h = column < state_size;
+      const scalar_t* const from = is_h ? factors.old_h + column : factors.input + (column - state_size);
+      const int row_size = is_h ? state_size : sizes.input_features;
+#pragma unroll
+      for (int half = 0; half < 2 * tiles; ++half) {
+        // A row beyond the end is replaced by the last one, and its result is not used.
+        const int wanted = first_row + half * kTileRows / 2 + g;
+        begin_copy(&to[kGates + half][thread], from + (wanted < sizes.batch ? wanted : sizes.batch - 1) * row_size);
+      }
     }
     end_group();
   };
+#pragma unroll 1  // its instructions come from memory too
+  for (int round = 0; round < ahead; ++round) begin_round(round, round);
+  // What the end needs arrives meanwhile.
+  const int unit = thread % kTileColumns, state = first_state + unit;
+  constexpr int kRowsAtOnce = static_cast<int>(kBlockSize) / kTileColumns;
+  begin_caching(bias + thread % kGates * state_size + state);
+  for (int own = thread / kTileColumns; own < tiles * kTileRows; own += kRowsAtOnce) {
+    if (first_row + own < sizes.batch) begin_caching(old_cell + (first_row + own) * state_size + state);
+  }
+
   float sums[kGates][tiles][4] = {};
-  const auto multiply = [&](int k, const Piece(&of_row)[tiles][2]) {
-    wait_for_groups<kAhead - 1>();
-    for (int gate = 0; gate < kGates; ++gate) {
-      Piece own = {};
-      if (column_of(k) < columns) own = shared.pieces[k % kAhead][gate][thread];
+#pragma unroll 1
+  for (int round = 0, place = 0; first_of(round) < columns; ++round, place = place + 1 < ahead ? place + 1 : 0) {
+    wait_for_groups<ahead - 1>();
+    const bool is_there = first_of(round) + t * kPiece < columns;  // where it is not, zeros are multiplied
+    const auto piece = [&](int which) { return is_there ? shared.pieces[place][which][thread] : Piece{}; };
+    Piece of_gate[kGates];
+    for (int gate = 0; gate < kGates; ++gate) of_gate[gate] = piece(gate);
+#pragma unroll
+    for (int tile = 0; tile < tiles; ++tile) {
+      const Piece upper = piece(kGates + 2 * tile), lower = piece(kGates + 2 * tile + 1);
 #pragma unroll
       for (int pair = 0; pair < kPiece / 2; pair += 2) {
-        for (int tile = 0; tile < tiles; ++tile) {
-          const Piece &upper = of_row[tile][0], &lower = of_row[tile][1];
-          const uint32_t rows[4] = {upper.pair[pair], lower.pair[pair], upper.pair[pair + 1], lower.pair[pair + 1]};
-          multiply_tiles<scalar_t>(sums[gate][tile], rows, {own.pair[pair], own.pair[pair + 1]});
+        const uint32_t rows[4] = {upper.pair[pair], lower.pair[pair], upper.pair[pair + 1], lower.pair[pair + 1]};
+        for (int gate = 0; gate < kGates; ++gate) {
+          multiply_tiles<scalar_t>(sums[gate][tile], rows, {of_gate[gate].pair[pair], of_gate[gate].pair[pair + 1]});
         }
       }
     }
-    begin_weights(k + kAhead);
-  };
-#pragma unroll
-  for (int k = 0; k < kAhead; ++k) begin_weights(k);
-  Piece of_row[2][tiles][2];
-  load_rows(of_row[0], sizes, factors, first_row + g, column_of(0));
-  // All lanes of a warp go round together; beyond the last term they multiply zeros.
-  for (int k = 0; (warp + k * kWarps) * kTerms < columns; k += 2) {
-    load_rows(of_row[1], sizes, factors, first_row + g, column_of(k + 1));
-    multiply(k, of_row[0]);
-    load_rows(of_row[0], sizes, factors, first_row + g, column_of(k + 2));
-    multiply(k + 1, of_row[1]);
+    begin_round(round + ahead, place);
   }
   wait_for_groups<0>();
   __syncthreads();  // nobody's pieces are needed any more
@@ -137,8 +130,7 @@ __global__ void __launch_bounds__(kBlockSize)
     }
   }
   __syncthreads();
-  const int unit = thread % kTileColumns, state = first_state + unit;
-  for (int own = thread / kTileColumns; own < tiles * kTileRows; own += static_cast<int>(kBlockSize) / kTileColumns) {
+  for (int own = thread / kTileColumns; own < tiles * kTileRows; own += kRowsAtOnce) {
     const int row = first_row + own;
     if (row >= sizes.batch) continue;
     float total[kGates];
@@ -147,8 +139,8 @@ __global__ void __launch_bounds__(kBlockSize)
       for (int other = 0; other < kWarps; ++other) total[gate] += shared.sums[other][gate][own][unit];
       if (gates != nullptr) gates[(row * kGates + gate) * state_size + state] = total[gate];
     }
-    const auto next = cell_forward<float, functions_of<scalar_t>>(total[0], total[1], total[2],
-                                                                  old_cell[row * state_size + state]);
+    const auto next =
+        cell_forward<float, functions_of<scalar_t>>(total[0], total[1], total[2], old_cell[row * state_size + state]);
     new_h[row * state_size + state] = next.new_h;
     new_cell[row * state_size + state] = next.new_cell;
   }
@@ -159,7 +151,7 @@ static FewRows few(const LltmSizes& sizes) {
 }
 
 /// Weights of the largest state and features of which the kernel is faster than the products, in elements.
-constexpr int64_t kMostWeights = int64_t{1} << 23;
+constexpr int64_t kMostWeights = int64_t{5} << 20;
 
 bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
   if (dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return false;
@@ -180,16 +172,23 @@ void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const voi
   const FewRows own = few(sizes);
   for_dtype(dtype, [&]<typename scalar_t>() {
     if constexpr (sizeof(scalar_t) == 2) {
-      const auto launch_tiles = [&]<int tiles>() {
-        const auto groups = static_cast<unsigned>((own.batch + tiles * kTileRows - 1) / (tiles * kTileRows));
+      const auto launch_as = [&]<int tiles, int ahead>() {
         const Factors<scalar_t> factors{static_cast<const scalar_t*>(old_h), static_cast<const scalar_t*>(input),
                                         static_cast<const scalar_t*>(weights)};
-        launch_with_memory("few_rows_forward_kernel", few_rows_forward_kernel<scalar_t, tiles>,
+        const auto groups = static_cast<unsigned>((own.batch + tiles * kTileRows - 1) / (tiles * kTileRows));
+        launch_with_memory("few_rows_forward_kernel", few_rows_forward_kernel<scalar_t, tiles, ahead>,
                            {static_cast<unsigned>(own.state_size / kTileColumns), groups}, {kBlockSize},
-                           static_cast<int64_t>(sizeof(FewRowsShared<tiles>)), stream, own, factors,
+                           static_cast<int64_t>(sizeof(FewRowsShared<tiles, ahead>)), stream, own, factors,
                            static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_cell),
                            static_cast<scalar_t*>(new_h), static_cast<scalar_t*>(new_cell),
                            static_cast<scalar_t*>(gates));
+      };
+      const auto launch_tiles = [&]<int tiles>() {
+        if (most_memory_of_block() >= static_cast<int64_t>(sizeof(FewRowsShared<tiles, kAhead>))) {
+          launch_as.template operator()<tiles, kAhead>();
+        } else {
+          launch_as.template operator()<tiles, kAheadOfLittle>();
+        }
       };
       if (own.batch <= kTileRows) return launch_tiles.template operator()<1>();
       if (own.batch <= 2 * kTileRows) return launch_tiles.template operator()<2>();
