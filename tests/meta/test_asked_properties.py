@@ -15,6 +15,7 @@ from harness.report.merge import merge
 from harness.report.report import Report
 from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
+from tests.meta.tiers import WHOLE
 
 _KERNELS = """
 from torch.nn.functional import linear
@@ -56,6 +57,7 @@ def test_a_file_without_an_option_is_told_what_to_write(tmp_path: Path) -> None:
         refuse_files(["lltm"], ["mlp"])
 
 
+@pytest.mark.long(WHOLE)
 def test_names_as_tables_print_them_select_and_nothing_but_the_report_is_left(python_in: Run, tmp_path: Path) -> None:
     """And a run that selects nothing, or is told wrongly what to do, leaves the earlier report."""
     (tmp_path / "k.py").write_text(_KERNELS)

@@ -12,6 +12,7 @@ from harness.building import build
 from harness.errors import Broken
 from harness.report.report import Report
 from tests.meta.conftest import Run
+from tests.meta.tiers import WHOLE
 
 pytestmark = pytest.mark.usefixtures("cache_root", "fresh_compilers")
 
@@ -83,6 +84,7 @@ IMPLEMENTATION = CompiledOperator("lltm", "meta_old", (Path(__file__).parent / "
 """
 
 
+@pytest.mark.long(WHOLE)
 def test_removed_apis_fail_with_the_log_of_the_compiler(tmp_path: Path, conformance: Run) -> None:
     """Defect 19: dispatch by `tensor.type()`, `tensor.data<T>()`. The cell is `fail`, and the run continues."""
     folder = tmp_path / "of_2018"

@@ -19,6 +19,7 @@ from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from spec.contract import NEGATIVE, POSITIVE, Draw
+from tests.meta.tiers import AGAIN, first_of_each
 
 pytestmark = pytest.mark.usefixtures("with_the_store")
 
@@ -57,20 +58,24 @@ def _subset(*wanted: bool) -> Callable[..., bool]:
     return lambda *inputs, **_: tuple(t.requires_grad for t in inputs) == wanted
 
 
+#: A property, an operator, and what a call of it has.
+COINCIDENCES: list[tuple[str, str, Callable[..., bool]]] = [
+    ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(c) and bool((c > 0).all())),
+    ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(h) and bool((h < 0).all())),
+    ("combinations", "lltm_sequence", lambda x, *_: x.shape[1] > 1 and bool((x == x[:, :1]).all())),
+    ("combinations", "lltm_sequence", lambda x, w, b, h, c: h.shape[1] == 2 * x.shape[0] > 8),
+    ("combinations", "softmax", lambda x: x.dim() == 3 and x.shape[2] == 2 * x.shape[1] > 2),
+    ("layouts", "group_norm", lambda x, n, w=None, b=None, **_: x.dim() == 3 and b is not None
+     and w.stride(0) == 2 and _is_transposed(x)),
+    ("gradient-subsets", "linear_act", lambda x, w, b=None, **_: b is not None and x.stride(-1) == 2
+     and (x.requires_grad, w.requires_grad, b.requires_grad) == (True, False, True)),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("property", "name", "holds"),
-    [
-        ("combinations", "lltm_sequence", lambda x, *_: x.shape[1] > 1 and bool((x == x[:, :1]).all())),
-        ("combinations", "lltm_sequence", lambda x, w, b, h, c: h.shape[1] == 2 * x.shape[0] > 8),
-        ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(c) and bool((c > 0).all())),
-        ("combinations", "lltm", lambda x, w, b, h, c: _is_transposed(h) and bool((h < 0).all())),
-        ("combinations", "softmax", lambda x: x.dim() == 3 and x.shape[2] == 2 * x.shape[1] > 2),
-        ("layouts", "group_norm", lambda x, n, w=None, b=None, **_: x.dim() == 3 and b is not None
-         and w.stride(0) == 2 and _is_transposed(x)),
-        ("gradient-subsets", "linear_act", lambda x, w, b=None, **_: b is not None and x.stride(-1) == 2
-         and (x.requires_grad, w.requires_grad, b.requires_grad) == (True, False, True)),
-    ],
-)  # fmt: skip
+    [pytest.param(*row, marks=marks) for row, marks in first_of_each(COINCIDENCES, lambda row: row[:1], AGAIN)],
+)
 def test_coincidence_is_asked(property: str, name: str, holds: Callable[..., bool]) -> None:
     assert _verdict(property, Sometimes(name, holds, _zero)) == FAIL
     assert _verdict(property, Sometimes(name, _never, _zero)) == PASS

@@ -16,7 +16,7 @@ from harness.__main__ import main
 from harness.report.cell import FAIL, PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run, environment
-from tests.meta.tiers import START, first_alone
+from tests.meta.tiers import START, WHOLE, first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 PROPERTIES = "forward_parity vjp_parity layouts no_side_effects gradient_subsets rejects_wrong_calls"
@@ -138,6 +138,7 @@ def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path
     assert "did not finish in time: it hangs, or this machine is too slow" in hangs.reason
 
 
+@pytest.mark.long(WHOLE)
 def test_the_time_limit_of_a_cell_is_the_only_one(conformance: Run, tmp_path: Path) -> None:
     """The ini file gives pytest a limit of its own, for cells that are not isolated."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"
@@ -156,6 +157,7 @@ def test_the_time_limit_of_a_cell_is_the_only_one(conformance: Run, tmp_path: Pa
     assert not found.complete
 
 
+@pytest.mark.long(WHOLE)
 def test_a_run_that_stops_at_the_first_failure_is_partial(conformance: Run, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     chosen = ["--dtype=float32", f"--report={report}", *_candidates("bias_of_one_row")]

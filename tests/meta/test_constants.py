@@ -21,6 +21,7 @@ from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NOT_RUN, PASS
 from harness.running.candidate_files import file_of_function
+from tests.meta.tiers import first_alone
 
 pytestmark = pytest.mark.usefixtures("with_the_store")
 
@@ -113,16 +114,22 @@ class Rare:
 
 @pytest.mark.parametrize(
     ("holds", "says"),
-    [
-        (lambda x, *_: len(x) > 613 and not torch.is_grad_enabled(), "under? .*no_grad|inference_mode|no_grad"),
-        (lambda x, *_: len(x) > 613 and len(x) % 3 == 0, "batch=(624|615|1227|612|633)"),
-        (lambda x, w, b, *_: len(x) > 613 and not w.requires_grad and b.requires_grad, "only .*hidden_bias"),
-        (lambda x, *_: len(x) > 61 and len(x) == 2 * x.shape[1], "ratios-.*batch=124, input_features=62"),
-        (lambda x, w, *_: len(w) > 61 and len(x) == 3 * len(w), "ratios-.*batch=186, .*hidden_size=62"),
-        (lambda x, w, *_: len(w) == 61 and not torch.is_grad_enabled(), "hidden_size-61-others-equal.*hidden_size=61"),
-        (lambda x, *_: x.shape[1] > 60_000, "input_features=6"),
-        (lambda *_: False, ""),
-    ],
+    first_alone(
+        [
+            (lambda x, *_: len(x) > 613 and not torch.is_grad_enabled(), "under? .*no_grad|inference_mode|no_grad"),
+            (lambda x, *_: len(x) > 613 and len(x) % 3 == 0, "batch=(624|615|1227|612|633)"),
+            (lambda x, w, b, *_: len(x) > 613 and not w.requires_grad and b.requires_grad, "only .*hidden_bias"),
+            (lambda x, *_: len(x) > 61 and len(x) == 2 * x.shape[1], "ratios-.*batch=124, input_features=62"),
+            (lambda x, w, *_: len(w) > 61 and len(x) == 3 * len(w), "ratios-.*batch=186, .*hidden_size=62"),
+            (
+                lambda x, w, *_: len(w) == 61 and not torch.is_grad_enabled(),
+                "hidden_size-61-others-equal.*hidden_size=61",
+            ),
+            (lambda x, *_: x.shape[1] > 60_000, "input_features=6"),
+            (lambda *_: False, ""),
+        ],
+        count=3,
+    ),
 )
 def test_a_constant_is_asked_together_with_other_choices(tmp_path: Path, holds: Callable[..., bool], says: str) -> None:
     file = tmp_path / "kernels.py"

@@ -19,6 +19,7 @@ from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.selection import DTYPE_NAMES, Selection, Slot, slots
 from tests.meta.conftest import Run
+from tests.meta.tiers import WHOLE
 
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
@@ -135,6 +136,7 @@ def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, tw
         isolation.stop()
 
 
+@pytest.mark.long(WHOLE)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
 def test_the_report_is_that_of_one_process(python_in: Run, tmp_path: Path) -> None:
     """With one thread nothing is forked. What a fork finds wrong is in the report as the judge says it."""

@@ -22,6 +22,7 @@ from harness.rendering.tables import insert
 from harness.report.cell import PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
+from tests.meta.tiers import first_alone
 
 _FENCE = re.compile(
     r"^ *```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL
@@ -172,7 +173,9 @@ def test_the_command_for_a_gpu_holds(python: Run, tmp_path: Path) -> None:
     assert {"forward-parity", "vjp-parity", "layouts"} <= {cell.property for cell in Report.read(report).cells}
 
 
-@pytest.mark.parametrize("example", ["rms_norm.py", "plain_function.py", "cpp_extension.py", "triton_kernel.py"])
+@pytest.mark.parametrize(
+    "example", first_alone(["rms_norm.py", "plain_function.py", "cpp_extension.py", "triton_kernel.py"], count=2)
+)
 def test_an_example_holds_by_the_command_of_its_page(example: str, python: Run, tmp_path: Path) -> None:
     why = _lacking(example)
     if why:

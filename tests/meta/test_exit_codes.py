@@ -18,7 +18,7 @@ from harness.report.suite import KnownProperty, Suite
 from harness.running.selection import Selection
 from tests.meta.conftest import Run
 from tests.meta.reports import MACHINE, cell
-from tests.meta.tiers import first_alone
+from tests.meta.tiers import WHOLE, first_alone
 from tests.zoo.honest.lltm import plain
 
 SUITE = Suite(
@@ -153,6 +153,7 @@ def _printed(done: Any) -> str:
     return " ".join(done.stdout.split())
 
 
+@pytest.mark.long(WHOLE)
 def test_what_is_not_required_is_skipped(conformance: Run, tmp_path: Path) -> None:
     """The function checks no arguments, so that rejects-wrong-calls fails, which `safe` does not include."""
     path = tmp_path / "report.json"

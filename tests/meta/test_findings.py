@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.meta.conftest import ROOT, Run
+from tests.meta.tiers import WHOLE
 from tools.findings_page import filled
 
 PAGE = (ROOT / "docs" / "findings.md").read_text()
@@ -28,7 +29,12 @@ def test_the_script_is_in_the_page(script: Path) -> None:
     assert f"torch {OF_GPU} on an H200" in PAGE
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def _marks(script: Path) -> list[pytest.MarkDecorator]:
+    """What Inductor does is shown by several compilations."""
+    return [pytest.mark.long(WHOLE)] if script.stem.startswith("inductor_") else []
+
+
+@pytest.mark.parametrize("script", [pytest.param(one, id=one.stem, marks=_marks(one)) for one in SCRIPTS])
 def test_it_prints_what_the_page_says(script: Path, python: Run) -> None:
     of_gpu = script.stem.startswith("cuda_")
     if of_gpu and not torch.cuda.is_available():

@@ -20,6 +20,7 @@ from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
 from tests.meta.conftest import Run
 from tests.meta.test_dividing import CANDIDATE, _cells
+from tests.meta.tiers import WHOLE
 
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
 
@@ -36,6 +37,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.long(WHOLE)
 def test_the_report_is_that_of_one_process(python_in: Run, tmp_path: Path) -> None:
     """Properties of both kinds: those that need only tensors, and those that look at the inside of PyTorch."""
     (tmp_path / "it.py").write_text(CANDIDATE)

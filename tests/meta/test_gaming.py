@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,13 @@ def _kinds(attack: Attack) -> list[tuple[Any, ...]]:
     return [(attack.way, attack.outcome, attack.property), (attack.way, attack.shown)]
 
 
-def _marked(*ways: int) -> list[Any]:
+def _outcome(attack: Attack) -> Sequence[Hashable]:
+    return [attack.outcome]
+
+
+def _marked(*ways: int, keys: Callable[[Attack], Sequence[Hashable]] = _kinds) -> list[Any]:
     """The first attack with each outcome of a property, and of each kind of mistake; the others are long."""
-    return [pytest.param(one, id=one.name, marks=marks) for one, marks in first_of_each(_of(*ways), _kinds)]
+    return [pytest.param(one, id=one.name, marks=marks) for one, marks in first_of_each(_of(*ways), keys)]
 
 
 def _ids(attack: Attack) -> str:
@@ -139,7 +143,7 @@ def test_attack_on_the_process(attack: Attack) -> None:
 
 
 @_SECOND
-@pytest.mark.parametrize("attack", _marked(ISOLATED))
+@pytest.mark.parametrize("attack", _marked(ISOLATED, keys=_outcome))
 def test_attack_on_the_judge(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
     if "closed its connection" in attack.says:
         monkeypatch.setattr(runner_process, "_GRACE", 1.0)  # its process does not end by itself
@@ -271,7 +275,7 @@ print(json.dumps([cells, suite_files.changed(before, suite_files.digests())], de
 
 
 @_FIRST
-@pytest.mark.parametrize("attack", _of(RESTARTED), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(RESTARTED, keys=_outcome))
 def test_attack_on_the_next_start(attack: Attack, copy: Path) -> None:
     file = copy / "tests/zoo/gaming" / attack.file.name
     command = [sys.executable, "-c", _JUDGE_TWICE, str(file), attack.property]

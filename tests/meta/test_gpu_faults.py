@@ -15,6 +15,7 @@ from harness.report.cell import FAIL, PASS, Cell
 from harness.report.report import Report
 from tests.meta import gpu_faults
 from tests.meta.conftest import Run
+from tests.meta.tiers import WHOLE
 
 ON_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 ON_TWO = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
@@ -67,6 +68,7 @@ def test_what_works_on_the_first_device_alone_is_noticed(conformance: Run, tmp_p
     assert cell.verdict == FAIL, cell
 
 
+@pytest.mark.long(WHOLE)
 def test_they_can_be_asked_without_a_gpu(conformance: Run, tmp_path: Path) -> None:
     """On the CPU another property notices that a value was read; the right candidate passes it."""
     cell = _judged(conformance, tmp_path / "wrong.json", "looks_at_a_value", "fake-tensors", "cpu")

@@ -14,6 +14,7 @@ from harness.running import sandbox
 from harness.running.candidate_process import CandidateProcess, Limits, started
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, Slot, slots
+from tests.meta.tiers import first_alone
 
 CANDIDATES = """
 import ctypes, os, time
@@ -100,7 +101,7 @@ def test_it_costs_one_cell(isolation: Isolation, by_name: dict[str, Slot], name:
     assert isolation.judge(by_name["right"], "forward-parity").verdict == PASS
 
 
-@pytest.mark.parametrize("property", ["forward-parity", "survives-wrong-calls", "global-state"])
+@pytest.mark.parametrize("property", first_alone(["forward-parity", "survives-wrong-calls", "global-state"]))
 def test_a_process_that_lost_its_device_is_ended(isolation: Isolation, by_name: dict[str, Slot], property: str) -> None:
     """Both the process of the candidate and the one that judges beside it; the next cell has new ones."""
     cell = isolation.judge(by_name["loses"], property)

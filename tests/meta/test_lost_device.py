@@ -10,6 +10,7 @@ import pytest
 
 from harness.report.cell import DECLARED, FAIL, PASS
 from tests.meta.conftest import Run
+from tests.meta.tiers import WHOLE, first_alone
 
 #: As after a wrong address in a kernel: torch has used a device, and nothing that uses it works any more. Without a GPU
 #: that is all the process can find out.
@@ -67,7 +68,7 @@ def judged(python: Run, folder: Path, *backends: str) -> dict[tuple[str, str], d
     return {(cell["backend"], cell["property"]): cell for cell in json.loads(report.read_text())["cells"]}
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", first_alone(HOW))
 def test_the_next_cells_are_judged_in_other_processes(python: Run, tmp_path: Path, how: str) -> None:
     files = {name: tmp_path / f"{name}.pids" for name in ("loses", "writes")}
     backend(tmp_path / "backends", "loses", LOSES.format(how=HOW[how], file=str(files["loses"])))
@@ -85,6 +86,7 @@ def test_the_next_cells_are_judged_in_other_processes(python: Run, tmp_path: Pat
     assert first not in files["writes"].read_text().split()
 
 
+@pytest.mark.long(WHOLE)
 def test_what_is_declared_stays_declared(python: Run, tmp_path: Path) -> None:
     declared = 'Declaration("forward-parity", "it has no kernel"), Declaration("determinism", "it has no kernel")'
     backend(tmp_path / "backends", "loses", LOSES.format(how=HOW["raises"], file=str(tmp_path / "pids")), declared)

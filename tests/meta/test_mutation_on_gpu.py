@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import Unavailable
+from tests.meta.tiers import WHOLE
 from tools.mutation import on_gpu
 from tools.mutation.account import Account, Case, Entry, explain, read_ledger
 from tools.mutation.judging import KILLED, STILLBORN, SURVIVED
@@ -32,6 +33,7 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_gpu, "DTYPE", "float32")
 
 
+@pytest.mark.long(WHOLE)
 @pytest.mark.usefixtures("on_the_cpu")
 def test_a_copy_has_the_mutant_and_is_removed(tmp_path: Path) -> None:
     source = SOURCES[0]

@@ -22,6 +22,7 @@ from harness.running.selection import Selection, slots
 from spec.derived import function_of
 from spec.python_files import import_named
 from tests.meta.conftest import ROOT, environment
+from tests.meta.tiers import START, WHOLE, first_alone
 
 _RIGHT = """
 import torch
@@ -98,7 +99,7 @@ PLANTED = (
 )
 
 
-@pytest.mark.parametrize("workers", [(), ("-n=2",)], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", first_alone([((),), (("-n=2",),)], START), ids=["alone", "workers"])
 def test_modules_in_the_working_folder_are_not_imported(tmp_path: Path, workers: tuple[str, ...]) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
@@ -114,6 +115,7 @@ def test_modules_in_the_working_folder_are_not_imported(tmp_path: Path, workers:
     assert [cell.verdict for cell in Report.read(folder / "report.json").cells] == [FAIL]
 
 
+@pytest.mark.long(WHOLE)
 def test_a_reference_may_import_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("from torch.nn.functional import silu\n")
     (tmp_path / "slow.py").write_text(

@@ -25,7 +25,7 @@ from spec.contract import Case, Draw, Operator, Sizes
 from spec.lltm import OPERATOR as LLTM
 from spec.mlp import OPERATOR as MLP
 from tests.meta.conftest import ROOT, Run
-from tests.meta.tiers import START, first_alone
+from tests.meta.tiers import START, WHOLE, first_alone
 
 Judge = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -64,6 +64,7 @@ def test_the_example_is_found_by_its_entry_points_and_passes(judge: Judge, insta
     assert not [cell for cell in cells if cell["verdict"] in ("fail", "no-evidence")]
 
 
+@pytest.mark.long(WHOLE)
 def test_its_readme_names_commands_that_exist(python: Run) -> None:
     text = (ROOT / "examples" / "plugin" / "README.md").read_text()
     for command in ("judge", "bench", "html"):
@@ -72,6 +73,7 @@ def test_its_readme_names_commands_that_exist(python: Run) -> None:
         assert run.returncode == 0, command
 
 
+@pytest.mark.long(WHOLE)
 def test_a_new_operator_runs(judge: Judge, tmp_path: Path) -> None:
     said = scaffold.new_operator("my-scale", tmp_path)
     assert "python -m harness judge --operator my_scale" in said

@@ -22,7 +22,7 @@ from harness.pytest_plugin import progress
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN
 from tests.meta.conftest import ROOT, environment
 from tests.meta.reports import cell
-from tests.meta.tiers import first_alone
+from tests.meta.tiers import WHOLE, first_alone
 
 CELLS = Path(__file__).with_name("wrong_cells.py")
 WIDTH = 150
@@ -91,12 +91,14 @@ def test_at_a_terminal_there_is_a_bar_and_the_end_is_as_ever(tmp_path: Path, wor
     assert "━━━ 2/2" not in after
 
 
+@pytest.mark.long(WHOLE)
 def test_under_ci_a_terminal_has_dots(tmp_path: Path) -> None:
     text = plain(watched(*judging(tmp_path / "report.json"), CI="1"))
     assert re.search(r"^(\.F|F\.) +\[100%\]", text, flags=re.MULTILINE)
     assert "1/2" not in text
 
 
+@pytest.mark.long(WHOLE)
 def test_the_projects_own_tests_have_dots() -> None:
     text = plain(watched("tests/meta/test_gpus.py"))
     assert re.search(r"^\.+ +\[100%\]", text, flags=re.MULTILINE)

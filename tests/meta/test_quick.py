@@ -13,6 +13,7 @@ from harness.report.merge import merge
 from harness.running.quick import FILE, quick
 from tests.meta.conftest import Run
 from tests.meta.reports import ONE_EACH, of, row
+from tests.meta.tiers import WHOLE
 from tests.zoo import registry as zoo
 from tools import quick_set
 
@@ -27,6 +28,7 @@ def test_the_set_is_what_the_measurements_give() -> None:
     assert quick().share >= quick_set.SHARE
 
 
+@pytest.mark.long(WHOLE)
 def test_costs_are_those_of_what_was_judged() -> None:
     """`sanitizers` is asked of no candidate unless it is asked for."""
     names = ["forward-parity", "raw-backward", "sanitizers"]

@@ -13,6 +13,7 @@ from harness.cli.main import main
 from harness.errors import Broken, UnknownName
 from harness.running.selection import Selection
 from harness.sanitizing import gcov
+from tests.meta.tiers import WHOLE
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("gcov") is None, reason="g++ and gcov are not on PATH"
@@ -91,6 +92,7 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path, capsys: pyt
     assert json.loads(other.read_text()) == {"kind": "report"}
 
 
+@pytest.mark.long(WHOLE)
 def test_what_only_gradients_reach_is_unreached_by_forward_parity(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

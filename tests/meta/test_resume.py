@@ -22,7 +22,7 @@ from harness.report.report import Report
 from harness.report.shards import RunPlan
 from tests.meta.conftest import ROOT, Run, environment
 from tests.meta.reports import MACHINE, cell, of
-from tests.meta.tiers import first_alone
+from tests.meta.tiers import WHOLE, first_alone
 
 PLAN = RunPlan("asked", "files", asked=2)
 HALF = replace(of(cell(), complete=False), plan=PLAN)
@@ -200,6 +200,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.long(WHOLE)
 def test_two_runs_do_not_write_one_report(tmp_path: Path, conformance: Run) -> None:
     path = tmp_path / "report.json"
     command = [sys.executable, "-c", _HOLDER, str(path)]

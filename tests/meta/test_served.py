@@ -14,7 +14,7 @@ from harness.report.report import Report
 from harness.running import forking
 from tests.meta.conftest import ROOT, environment
 from tests.meta.served import Commands
-from tests.meta.tiers import AGAIN
+from tests.meta.tiers import AGAIN, WHOLE
 
 #: See `forking.AVAILABLE`.
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
@@ -33,6 +33,7 @@ def _without_times(text: str) -> str:
     return re.sub(r"\d+(\.\d+)?s\b", "TIME", text)
 
 
+@pytest.mark.long(WHOLE)
 @pytest.mark.parametrize(
     ("module", "where", "folder"),
     [

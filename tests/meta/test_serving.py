@@ -18,6 +18,7 @@ import pytest
 from harness.report.report import Report
 from harness.running import forking, sandbox, serving
 from tests.meta.conftest import environment
+from tests.meta.tiers import first_alone
 
 #: See `forking.AVAILABLE`.
 pytestmark = pytest.mark.skipif(not forking.AVAILABLE, reason="processes are not forked without Linux")
@@ -91,7 +92,7 @@ def here(
     return server
 
 
-@pytest.mark.parametrize(("name", "code"), [("right", 0), ("wrong", 1), ("nothing", 4)])
+@pytest.mark.parametrize(("name", "code"), first_alone([("wrong", 1), ("right", 0), ("nothing", 4)]))
 def test_the_verdict_and_the_output_are_those_of_a_new_process(
     here: psutil.Process, variables: dict[str, str], capfd: pytest.CaptureFixture[str], name: str, code: int
 ) -> None:

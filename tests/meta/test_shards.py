@@ -29,6 +29,7 @@ from harness.report.shards import RunPlan, Shard, digest_of_files
 from harness.running.selection import Selection, slots
 from tests.meta.conftest import Run
 from tests.meta.reports import cell, of
+from tests.meta.tiers import WHOLE
 
 PLAN = RunPlan("asked", "files", shards=2, asked=1)
 NAMES = [
@@ -147,6 +148,7 @@ def test_what_was_judged_before_is_left_out() -> None:
     assert name_of(found) in NAMES
 
 
+@pytest.mark.long(WHOLE)
 def test_two_shards_are_the_run(conformance: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A real run: three properties of one function, whole and in two shards."""
     (tmp_path / "k.py").write_text("from spec.lltm import forward as right\n")

@@ -22,6 +22,7 @@ from harness.properties import recurrence
 from harness.running import sandbox
 from spec.contract import Operator
 from tests.meta.conftest import ROOT, Run, environment
+from tests.meta.tiers import WHOLE
 
 LLTM = discovery.operator("lltm")
 
@@ -272,6 +273,7 @@ def _judged(python: Run, cache: Path, *options: str) -> list[Path]:
     return _entries(cache / "expected")
 
 
+@pytest.mark.long(WHOLE)
 def test_a_run_without_a_sandbox_leaves_no_store(python: Run, tmp_path: Path) -> None:
     """Its candidate may have changed what later runs would read."""
     assert _judged(python, tmp_path, "--backend", "python-autograd")

@@ -17,7 +17,7 @@ from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from tests.meta.conftest import Run
-from tests.meta.tiers import ZOO, first_alone, first_of_each
+from tests.meta.tiers import WHOLE, ZOO, first_alone, first_of_each
 from tests.zoo.thresholds import judge, screening
 from tests.zoo.thresholds.draw import EACH, KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn, Witness
@@ -177,6 +177,7 @@ def test_an_error_of_the_suite_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> 
     assert judge.judged(_SIGN).property == "forward-parity"
 
 
+@pytest.mark.long(WHOLE)
 def test_the_command_shows_and_judges_what_is_selected(python: Run) -> None:
     selected = ["-m", "tests.zoo.thresholds", "--class", "values", "--operator", "mlp", "--count", "1"]
     (drawn, *_) = (one for one in _DRAWN if (one.kind, one.operator) == ("values", "mlp"))

@@ -30,7 +30,7 @@ def test_what_is_long_is_of_a_kind_and_has_an_example_in_the_short_tier(pytestco
         mark = item.get_closest_marker("long")
         assert mark is None or (mark.args and mark.args[0] in tiers.KINDS), f"{item.nodeid}: {mark}"
         files[item.path] |= mark is None
-        is_there = mark is None or mark.args[0] in (tiers.TOOL, tiers.START) or function in _WHOLE
+        is_there = mark is None or mark.args[0] in (tiers.TOOL, tiers.START, tiers.WHOLE) or function in _WHOLE
         short[f"{item.path}::{function}"] |= is_there
     assert [function for function, is_there in short.items() if not is_there] == []
     assert [path for path, is_there in files.items() if not is_there] == []

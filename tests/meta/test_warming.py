@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.meta.conftest import Run
+from tests.meta.tiers import first_alone
 
 #: Prints how often the named built-in function was called while a process became warm.
 _PROGRAM = """
@@ -31,7 +32,9 @@ torch.ones(2, requires_grad=True).sum().backward()
 """
 
 
-@pytest.mark.parametrize(("then", "calls"), [("", "0"), (_BACKWARD, "1")], ids=["it", "a backward after it"])
+@pytest.mark.parametrize(
+    ("then", "calls"), first_alone([("", "0"), (_BACKWARD, "1")]), ids=["it", "a backward after it"]
+)
 def test_it_makes_no_backward(python: Run, then: str, calls: str) -> None:
     """Where there is a GPU, autograd starts threads at the first backward, and raises in every fork after it."""
     done = python("-c", _PROGRAM.format(then=then))

@@ -1,12 +1,14 @@
 """What is `long`, and so left out by `nox -s tests` and run by `nox -s tests -- --all`.
 
-Four kinds of tests are long, and no test is long because it is slow:
+Five kinds of tests are long, and no test is long because it is slow:
 
 - "zoo": a fault, a control, an attack or a mutant of which the short tier has another one of the same kind;
 - "again": the same test with another parameter that costs a build or a judge of its own, and may show what a change of
   one parameter breaks;
 - "tool": a whole run of a tool of `tools/` or of `museum/`, whose parts have short tests;
-- "start": a run with workers of pytest-xdist, which import all anew, or of a package that is built and installed.
+- "start": a run with workers of pytest-xdist, which import all anew, or of a package that is built and installed;
+- "whole": a whole command, from its arguments to its report, of whose parts the same file has shorter tests; among them
+  all that compare two runs of one command.
 
 `test_tiers.py` holds the first two to it: every test function has a part in the short tier. Every file has tests there.
 And there, for every operator, each property with a fault catches one, and each leaves a control alone; dear properties
@@ -33,7 +35,7 @@ from tests.zoo.registry import Control, Fault
 
 T = TypeVar("T")
 
-ZOO, AGAIN, TOOL, START = KINDS = ("zoo", "again", "tool", "start")
+ZOO, AGAIN, TOOL, START, WHOLE = KINDS = ("zoo", "again", "tool", "start", "whole")
 
 #: Properties that take seconds for some operators: the short tier asks them of a control of LLTM alone, which all of
 #: them have something to say about, and of one fault each, and of the first of each kind of an operator.
@@ -99,10 +101,10 @@ def first_builds(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
     return [pytest.param(*row, marks=marks) for row, marks in found]
 
 
-def first_alone(values: Iterable[Any], kind: str = AGAIN) -> list[Any]:
-    """Parameters, or tuples of them, of which the short tier has the first."""
+def first_alone(values: Iterable[Any], kind: str = AGAIN, count: int = 1) -> list[Any]:
+    """Parameters, or tuples of them, of which the short tier has the first, or the first `count`."""
     parts = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*part, marks=[pytest.mark.long(kind)] if k else []) for k, part in enumerate(parts)]
+    return [pytest.param(*part, marks=[pytest.mark.long(kind)] if k >= count else []) for k, part in enumerate(parts)]
 
 
 def each_once(*axes: Sequence[Any]) -> list[Any]:

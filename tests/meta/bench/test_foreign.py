@@ -36,6 +36,7 @@ from harness.running.candidate_process import CandidateProcess, Limits
 from harness.running.selection import Selection, slots
 from spec.contract import BACKWARD, FORWARD, FORWARD_AND_BACKWARD, PHASES
 from tests.meta.bench.here import Here
+from tests.meta.tiers import WHOLE
 
 GAMING = Path(__file__).parents[2] / "zoo" / "gaming"
 LLTM = discovery.operator("lltm")
@@ -330,6 +331,7 @@ def record() -> dict[str, Any]:
     return made
 
 
+@pytest.mark.long(WHOLE)
 def test_what_is_right_has_times_beside_a_backend(record: dict[str, Any]) -> None:
     """What the attacks gain is measured by `tools.study.timing`, where the machine is quiet."""
     found = {row["backend"] for row in record["rows"]} - {"floor", "products-alone"}

@@ -24,6 +24,7 @@ from harness.judging.tally import Tally
 from harness.properties import all_properties
 from harness.report.cell import FAIL, NO_EVIDENCE, PASS, Cell
 from spec.contract import Operator
+from tests.meta.tiers import WHOLE
 
 Function = Callable[..., Any]
 
@@ -235,6 +236,7 @@ def segment_softmax(x: Tensor, index: Tensor) -> Tensor:
     return weights / x.new_zeros(4).index_add(0, index, weights)[index]
 
 
+@pytest.mark.long(WHOLE)
 def test_large_values_are_asked_of_a_vector_whose_repetition_would_be_unstable() -> None:
     found = derive_from(segment_softmax, (torch.randn(10), torch.tensor([0, 1, 2, 3, 3, 2, 1, 0, 0, 3])))
     assert not found.operator.family("large-values").repeats
@@ -305,6 +307,7 @@ def test_nan_may_be_sorted_to_either_end() -> None:
     assert _cell(contract, upwards, "forward-parity").verdict == FAIL
 
 
+@pytest.mark.long(WHOLE)
 def test_a_scale_beside_integers_is_nan_of_nan() -> None:
     def quantised(x: Tensor) -> tuple[Tensor, Tensor]:
         scale = x.float().abs().amax(-1, keepdim=True).clamp_min(1e-12) / 127

@@ -15,6 +15,7 @@ from harness.gate.matching import why_broken
 from harness.gate.trees import commit_of, worktree
 from harness.gate.workers import SuspectTimes, WorkerFailed, workers
 from tests.meta.conftest import ROOT, environment, heeded
+from tests.meta.tiers import WHOLE
 
 
 @pytest.fixture
@@ -126,6 +127,7 @@ def _tree(folder: Path, factor: str) -> Path:
     return folder
 
 
+@pytest.mark.long(WHOLE)
 def test_workers_measure_each_its_own_tree(tmp_path: Path) -> None:
     """A tree with only the modules that every commit has; the measuring code is this tree's."""
     trees = [_tree(tmp_path / "base", "2"), _tree(tmp_path / "head", "None")]
