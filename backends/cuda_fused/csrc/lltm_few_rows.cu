@@ -151,7 +151,7 @@ static FewRows few(const LltmSizes& sizes) {
 }
 
 /// Weights of the largest state and features of which the kernel is faster than the products, in elements.
-constexpr int64_t kMostWeights = int64_t{1} << 21;
+constexpr int64_t kMostWeights = int64_t{5} << 20;
 
 bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
   if (dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return false;
