@@ -218,6 +218,23 @@ def test_peak_memory_is_the_same_each_time_and_sees_what_is_held() -> None:
     assert three - one == 2 * 4096
 
 
+def test_what_an_earlier_call_left_over_makes_no_peak_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counters of a device on which the second call frees 90 bytes of before, and each holds 100 bytes."""
+    counted = {"now": 90, "most": 0, "calls": 0}
+
+    def once() -> None:
+        counted["calls"] += 1
+        if counted["calls"] == 2:
+            counted["now"] -= 90
+        counted["most"] = max(counted["most"], counted["now"] + 100)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: counted.update(most=counted["now"]))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: counted["now"])
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: counted["most"])
+    assert memory.peak_bytes(work.Work([once], "cuda")) == 100
+
+
 def _held(copies: int) -> list[Tensor]:
     return [torch.ones(1024) for _ in range(copies)]
 
