@@ -237,6 +237,7 @@ def test_accidents_at_import_cost_the_others_nothing(accidents: tuple[Report, st
 
 
 @pytest.mark.parametrize("workers", first_alone([[], ["-n", "2"]]), ids=["alone", "workers"])
+@pytest.mark.long(WHOLE)
 def test_a_run_of_one_candidate_that_crashes_at_import(conformance: Run, tmp_path: Path, workers: list[str]) -> None:
     source, says = _AT_IMPORT["crash"]
     file, report = tmp_path / "k.py", tmp_path / "report.json"

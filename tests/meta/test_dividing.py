@@ -119,6 +119,7 @@ def two_threads() -> Iterator[None]:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a second core")
+@pytest.mark.long(WHOLE)
 def test_a_candidate_in_two_dtypes_is_judged_by_two_processes(tmp_path: Path, two_threads: None) -> None:
     (tmp_path / "it.py").write_text("import torch\n\n\ndef right(x):\n    return torch.softmax(x, -1)\n")
     chosen = Selection(

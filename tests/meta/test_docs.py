@@ -22,7 +22,7 @@ from harness.rendering.tables import insert
 from harness.report.cell import PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
-from tests.meta.tiers import first_alone
+from tests.meta.tiers import WHOLE, first_alone
 
 _FENCE = re.compile(
     r"^ *```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^ *```$", re.MULTILINE | re.DOTALL
@@ -149,7 +149,7 @@ def _lacking(example: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("example", ["first", "wrong_function"])
+@pytest.mark.parametrize("example", first_alone(["first", "wrong_function"]))
 def test_the_first_commands_fail_as_the_page_says(example: str, python: Run, tmp_path: Path) -> None:
     (words,) = _commands(f"{example}.py", page="start.md")
     done = python(*words[1:], f"--report={tmp_path / 'report.json'}", "-p", "no:cacheprovider")
@@ -162,6 +162,7 @@ def _rounded(text: str) -> str:
     return re.sub(r"\d+\.\d+(e[+-]\d+)?", lambda found: f"{float(found[0]):.2g}", text)
 
 
+@pytest.mark.long(WHOLE)
 def test_the_command_for_a_gpu_holds(python: Run, tmp_path: Path) -> None:
     """Without a GPU the same command is run on the CPU, where current-stream says nothing."""
     (words,) = _commands("rms_norm.py", page="install.md")

@@ -186,6 +186,7 @@ def test_a_declared_value_is_not_green(conformance: Run, tmp_path: Path, workers
     assert "forward-parity, vjp-parity of f are declared not to hold" in _printed(done)
 
 
+@pytest.mark.long(WHOLE)
 def test_a_device_that_is_not_there_is_not_green(conformance: Run, tmp_path: Path) -> None:
     options = (_candidate(tmp_path, _RIGHT), "--dtype=float32", "--device=cuda", f"--report={tmp_path / 'report.json'}")
     done = conformance("forward_parity", *options, CUDA_VISIBLE_DEVICES="")
@@ -213,6 +214,7 @@ def test_a_run_without_a_test_says_so(
     assert says in _printed(done)
 
 
+@pytest.mark.long(WHOLE)
 def test_a_candidate_has_no_name_of_a_backend(conformance: Run, tmp_path: Path) -> None:
     options = (*_QUICK, f"--report={tmp_path / 'report.json'}")
     done = conformance("sizes", _candidate(tmp_path, _RIGHT.replace("def f", "def triton"), "triton"), *options)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.report.cell import NOT_RUN, PASS
+from tests.meta.tiers import first_alone
 from tests.zoo import registry as zoo
 from tests.zoo.controls.lltm import scratch
 from tests.zoo.honest.lltm import Outputs, plain
@@ -20,7 +21,7 @@ from tests.zoo.honest.lltm import Outputs, plain
 WAYS = [control for control in zoo.controls("lltm") if control.function.__module__ == scratch.__name__]
 
 
-@pytest.mark.parametrize("control", WAYS, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", first_alone(WAYS, count=3), ids=lambda control: control.name)
 def test_right_ways_to_find_a_device(control: zoo.Control) -> None:
     cell = zoo.judged(control.function, "fake-devices", torch.float32)
     assert cell.verdict == PASS, cell

@@ -76,8 +76,8 @@ def test_plain_calls_of_a_control_are_right(control: zoo.Control, dtype: torch.d
 @pytest.mark.parametrize(
     ("controls", "name", "dtype"),
     [
-        pytest.param(*one, id=f"{one[0][0].operator}-{one[1]}", marks=_group(one[0][0].operator))
-        for one in tiers.dealt()
+        pytest.param(*one, id=f"{one[0][0].operator}-{one[1]}", marks=[_group(one[0][0].operator), *marks])
+        for one, marks in tiers.dealt()
     ],
 )
 def test_a_property_leaves_a_control_of_each_operator_alone(

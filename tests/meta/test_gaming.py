@@ -241,7 +241,7 @@ def written(request: pytest.FixtureRequest, copy: Path) -> tuple[str, Written]:
 
 
 @_FIRST
-@pytest.mark.parametrize("attack", _of(IN_A_COPY), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(IN_A_COPY, keys=_outcome))
 def test_attack_on_files(attack: Attack, written: tuple[str, Written]) -> None:
     """In bubblewrap nothing changes; without it, changed files of the suite are told."""
     choice, found = written
@@ -307,7 +307,7 @@ def _run(copy: Path, attack: str, *options: str) -> tuple[int, str, Path]:
 
 
 @_FIRST
-@pytest.mark.parametrize("attack", _of(COMMAND_LINE), ids=_ids)
+@pytest.mark.parametrize("attack", _marked(COMMAND_LINE, keys=_outcome))
 def test_attack_on_the_report(attack: Attack, copy: Path) -> None:
     code, text, report = _run(copy, attack.name)
     assert code != 0, text

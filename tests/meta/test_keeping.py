@@ -82,7 +82,8 @@ def test_what_it_says_is_kept_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "says"), [("operators.json", schema.FILE), ("torch-compile.json", schema.FILE), ("bench-lltm-bfloat16.json", None)]
+    ("file", "says"),
+    [("operators.json", schema.FILE), ("torch-compile.json", schema.FILE), ("bench-lltm-bfloat16.json", None)],
 )
 def test_records_are_seen_to_keep_it(file: str, says: Path | None) -> None:
     """Of these jsonschema, which takes 5 s of the largest, is not asked."""

@@ -53,7 +53,7 @@ def test_python_itself_takes_the_bytecode(tmp_path: Path) -> None:
     assert run.stdout == "bytecode\n"
 
 
-@pytest.mark.parametrize("property", ["forward-parity", "no-side-effects"])
+@pytest.mark.parametrize("property", first_alone(["forward-parity", "no-side-effects"]))
 @pytest.mark.parametrize("is_right", [False, True])
 def test_the_source_of_a_candidate_is_judged(tmp_path: Path, property: str, is_right: bool) -> None:
     """A report has the digest of the source. `no-side-effects` runs in the other process, and asks for no value."""

@@ -13,6 +13,7 @@ import pytest
 from harness.report.report import Report
 from harness.running import sandbox
 from harness.running.suite_files import changed
+from tests.meta.tiers import first_alone
 
 ROOT = Path(__file__).parents[2]
 #: Right values, and a file of the suite that later runs would import.
@@ -34,7 +35,7 @@ def lltm(input, weights, bias, old_h, old_cell):
 """
 
 
-@pytest.mark.parametrize("choice", sandbox.CHOICES)
+@pytest.mark.parametrize("choice", first_alone(sandbox.CHOICES))
 def test_a_changed_suite_is_told(tmp_path: Path, choice: str) -> None:
     if choice == "auto" and sandbox.why_none():
         pytest.skip(sandbox.why_none())

@@ -52,16 +52,20 @@ def test_each_property_of_an_operator_catches_a_fault_in_the_short_tier() -> Non
     assert len(short) < len(zoo.FAULTS) / 2
 
 
-def test_each_property_leaves_a_control_of_each_operator_alone_in_the_short_tier() -> None:
-    found = defaultdict(set)
-    for controls, name, dtype in tiers.dealt():
+def test_each_property_leaves_a_control_of_each_operator_alone() -> None:
+    found, short = defaultdict(set), defaultdict(set)
+    for (controls, name, dtype), marks in tiers.dealt():
         assert not any(name in control.gives_up for control in controls)
         assert all_properties()[name].is_asked("cpu", str(dtype).removeprefix("torch."))
         found[name] |= {control.operator for control in controls}
+        if not marks:
+            short[name] |= {control.operator for control in controls}
     assert found.keys() >= {fault.caught_by for fault in zoo.FAULTS}
     for name, operators in found.items():
         able = {control.operator for control in zoo.CONTROLS if name not in control.gives_up}
         assert operators == able if name not in tiers.DEAR else len(operators) == 1, name
+    assert short.keys() == found.keys()
+    assert set().union(*short.values()) == set().union(*found.values())
 
 
 def test_the_first_with_a_new_key_is_short() -> None:

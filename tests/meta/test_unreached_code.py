@@ -29,6 +29,7 @@ from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.selection import Selection, slots
 from tests.meta.reports import ATTACK, cell, of
+from tests.meta.tiers import first_alone
 
 NAME = "unreached-code"
 CANDIDATES = """\
@@ -170,7 +171,7 @@ def test_a_wrong_branch_on_a_computed_condition_is_found(file: Path, name: str, 
     assert f"calls that took the branch to line {line_of(line)} of kernels.py: {line}" in found.reason
 
 
-@pytest.mark.parametrize("name", ["remainder", "gradient", "compiled"])
+@pytest.mark.parametrize("name", first_alone(["remainder", "gradient", "compiled"]))
 def test_it_is_found_in_a_process_of_its_own(there: Any, name: str) -> None:
     found = there(name)
     assert found.verdict == FAIL, found

@@ -16,6 +16,7 @@ from harness.judging.subject import Subject
 from harness.measuring import work
 from spec.contract import PHASES, Operator
 from tests.meta.bench.here import Here
+from tests.meta.tiers import first_alone
 
 
 def _subject(operator: Operator) -> Subject:
@@ -45,7 +46,7 @@ def test_an_operator_is_checked_and_timed_in_every_phase(
         assert len(found) == correctness.results_of(operator, phase) or phase == "forward+backward"
 
 
-@pytest.mark.parametrize("name", sorted(operators()))
+@pytest.mark.parametrize("name", first_alone(sorted(operators()), count=6))
 def test_a_candidate_of_an_operator_is_timed_in_every_phase(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In blocks whose inputs are rewritten, at its smallest case. Integers move by whole entries."""
     monkeypatch.setattr(blocks, "_LENGTH", 4)

@@ -338,6 +338,7 @@ def test_what_is_right_has_times_beside_a_backend(record: dict[str, Any]) -> Non
     assert found == {*TIMED, "python-autograd"} - {"put_off"}
 
 
+@pytest.mark.long(WHOLE)
 def test_work_after_the_reply_is_suspect(record: dict[str, Any]) -> None:
     (entry,) = record["missing"]
     assert (entry["backend"], entry["status"]) == ("put_off", SUSPECT)

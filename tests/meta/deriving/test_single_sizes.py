@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -16,7 +15,6 @@ from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
 from museum.references.sparse import sparsemax, three_dimensions
-from tests.meta.tiers import WHOLE
 
 
 class _Squeezes(torch.autograd.Function):
@@ -36,7 +34,6 @@ class _Squeezes(torch.autograd.Function):
         return torch.where(y != 0, g - mean.unsqueeze(-1), g)
 
 
-@pytest.mark.long(WHOLE)
 def test_a_dimension_of_1_that_is_lost_is_noticed() -> None:
     contract = derive_from(sparsemax, three_dimensions(), "sparsemax").operator
     property = all_properties()["combinations"]
