@@ -10,7 +10,6 @@ from torch.profiler import ProfilerActivity, profile
 from .clocks import CUDA
 from .work import Work
 
-
 #: Calls of which the largest peak counts, on CUDA. What was left over before a call and is freed in it makes its peak
 #: too small, never too large: in two records a backend had a tenth of the bytes of its own results.
 _CALLS = 3
