@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from harness.judging import fresh_process
-from tests.meta.tiers import WHOLE
 
 HERE = __name__
 
@@ -110,7 +109,7 @@ def test_another_server_is_started_where_one_has_died() -> None:
     assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
 
 
-@pytest.mark.long(WHOLE)
+@pytest.mark.long("whole")  # this file is imported in the process of a question, and so imports no tiers
 def test_a_server_ends_with_the_process_that_asks() -> None:
     script = f"from harness.judging import fresh_process; print(fresh_process.asked({HERE!r}, 'about_itself', '', 60))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
