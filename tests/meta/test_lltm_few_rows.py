@@ -18,6 +18,9 @@ DRIVER = Path(__file__).parent / "native" / "lltm_few_rows.cpp"
 #: One worker, which builds the right driver once.
 pytestmark = pytest.mark.xdist_group("lltm_few_rows")
 
+#: KiB of shared memory that a block may ask for.
+H200, ADA = 227, 99
+
 #: dtype, batch, input_features, state_size, and whether the gates are wanted.
 RIGHT = {
     "one row": "bfloat16 1 8 8 1",
@@ -98,8 +101,9 @@ def _built(folder: Path, sources: Path, optimised: str) -> Path:
     return program
 
 
-def _ran(program: Path, call: str) -> str:
-    done = subprocess.run([program, *call.split()], capture_output=True, text=True, check=False, timeout=120)
+def _ran(program: Path, call: str, memory: int = H200) -> str:
+    command = [program, *call.split(), str(memory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 
@@ -109,9 +113,11 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built(tmp_path_factory.mktemp("lltm_few_rows"), CSRC, "-O1")
 
 
+@pytest.mark.parametrize("memory", [H200, ADA])
 @pytest.mark.parametrize("what", RIGHT)
-def test_few_rows_are_right(driver: Path, what: str) -> None:
-    assert _ran(driver, RIGHT[what]) == "right"
+def test_few_rows_are_right(driver: Path, what: str, memory: int) -> None:
+    """With less memory fewer rounds are on their way."""
+    assert _ran(driver, RIGHT[what], memory) == "right"
 
 
 @pytest.mark.parametrize("what", OTHERS)

@@ -1,7 +1,8 @@
 // The forward of LLTM for few rows, of cuda-fused, on an emulated device, against loops in double.
 //
-// Arguments: float16 or bfloat16; batch, input_features and state_size; and whether the gates are wanted, 0 or 1. It
-// prints "right", what was wrong, or "other products" where the host chooses those of PyTorch.
+// Arguments: float16 or bfloat16; batch, input_features and state_size; whether the gates are wanted, 0 or 1; and the
+// KiB of shared memory that a block may ask for. It prints "right", what was wrong, or "other products" where the host
+// chooses those of PyTorch.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -94,6 +95,7 @@ int main(int, char** given) {
   const std::string dtype = given[1];
   const operators::LltmSizes sizes{std::atoll(given[2]), std::atoll(given[3]), std::atoll(given[4])};
   const bool wants_gates = std::atoi(given[5]) != 0;
+  emulation::device.memory_of_block = std::atoi(given[6]) * 1024;
   if (dtype == "float16") {
     Cell<c10::Half>{sizes, 0x1p-11}.run(operators::ScalarType::Half, wants_gates);
   } else {
