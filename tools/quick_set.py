@@ -4,7 +4,9 @@ A quick run judges values, gradients and safety: what decides the exit code of a
 the property that catches it, and a test holds that. Where this property is dear, the fault is judged by the cheaper
 ones, the cheapest first, until one notices it: so `--measure` fills `noticed` of `harness/running/quick.json`, which
 takes minutes. The set is then a cover: `chosen` takes forward-parity and vjp-parity, then the property that adds most
-faults for its cost, until the share of all faults is large enough.
+faults for its cost, until the share of all faults is large enough. Most properties of a quick run are judged in its
+first dtype alone. `in_each_dtype` are those that are not: forward-parity, vjp-parity, and what faults of other dtypes
+than float32 need beside them.
 
 The costs are processor time, of the judge and of all its processes, so that it does not matter what else the machine
 does. `--costs` measures them with a candidate that is right, whose expected results are known: not in the first turn.
@@ -118,9 +120,44 @@ def chosen(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float], shar
     return taken
 
 
-def share_of(noticed: Mapping[str, Sequence[str]], properties: Sequence[str]) -> float:
-    """The share of the faults that these properties notice."""
-    return sum(bool(set(by) & set(properties)) for by in noticed.values()) / len(noticed)
+def in_each_dtype(
+    noticed: Mapping[str, Sequence[str]],
+    properties: Sequence[str],
+    others: Sequence[str],
+    cost: Mapping[str, float],
+    share: float = SHARE,
+) -> list[str]:
+    """Of the properties those that are judged in each dtype; `others` are the faults of other dtypes than float32.
+
+    Those of ALWAYS, and the ones that add most for their cost, until the share of all faults is large enough. What is
+    not asked in float32 is judged in the first dtype in which it is, and no cost.
+    """
+    alone = [name for name in properties if not all_properties()[name].is_asked("cpu", "float32")]
+    taken = [*ALWAYS, *alone]
+    while share_of(noticed, properties, taken, others) < share:
+        left = [noticed[fault] for fault in others if fault in noticed and not set(noticed[fault]) & set(taken)]
+        gains = {name: sum(name in by for by in left) for name in properties if name not in taken}
+        best = max(gains, key=lambda name: (gains[name] / max(cost[name], 0.001), name), default="")
+        if not best or not gains[best]:
+            break
+        taken.append(best)
+    return [name for name in taken if name not in alone]
+
+
+def share_of(
+    noticed: Mapping[str, Sequence[str]],
+    properties: Sequence[str],
+    everywhere: Sequence[str] = (),
+    others: Sequence[str] = (),
+) -> float:
+    """The share of the faults that these properties notice: of `others`, by those `everywhere` alone."""
+    seen = {fault: everywhere if fault in others else properties for fault in noticed}
+    return sum(bool(set(by) & set(seen[fault])) for fault, by in noticed.items()) / len(noticed)
+
+
+def faults_of_other_dtypes() -> list[str]:
+    """The ids of the faults that are judged in another dtype than float32."""
+    return [fault.id for fault in judged_faults() if fault.dtype != torch.float32]
 
 
 def measured(cost: Mapping[str, float], known: Mapping[str, Sequence[str]], limit: int | None) -> dict[str, list[str]]:
@@ -210,10 +247,13 @@ def main(arguments: Sequence[str]) -> int:
 
 def text(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float]) -> str:
     """The contents of the file."""
-    properties = chosen(noticed, cost)
+    properties, others = chosen(noticed, cost), faults_of_other_dtypes()
+    everywhere = in_each_dtype(noticed, properties, others, cost)
+    alone = [name for name in properties if not all_properties()[name].is_asked("cpu", "float32")]
     facts = {
         "properties": properties,
-        "share": round(share_of(noticed, properties), 4),
+        "in_each_dtype": everywhere,
+        "share": round(share_of(noticed, properties, [*everywhere, *alone], others), 4),
         "seconds": round(sum(cost[name] for name in properties), 2),
         "cost": dict(cost),
         "noticed": {fault: list(by) for fault, by in noticed.items()},

@@ -38,7 +38,7 @@ from harness.pytest_plugin.invocation import SUITE
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
-from harness.report.levels import GRADIENTS, LEVELS, VALUES, is_required
+from harness.report.levels import LEVELS, is_required
 from harness.report.report import jsonable
 from harness.report.shards import Shard
 from harness.running import (
@@ -493,17 +493,13 @@ def _asked_of(config: pytest.Config, property: Property | None) -> list[Slot]:
         if not (isinstance(slot.source, Candidate) and slot.source.text in broken)
         and (property is None or slot.is_asked(property))
     ]
-    if property is not None and (property.once or (config.getoption("quick") and not _is_about_numbers(property))):
+    hurried = config.getoption("quick") and property is not None and property.name not in quick.quick().in_each_dtype
+    if property is not None and (property.once or hurried):
         first: dict[tuple[str, str, str], Slot] = {}
         for slot in found:
             first.setdefault((slot.operator.name, slot.backend, slot.device), slot)
         return list(first.values())
     return found
-
-
-def _is_about_numbers(property: Property) -> bool:
-    """Whether a quick run judges the property in each dtype, and not only in the first."""
-    return property.level in (VALUES, GRADIENTS)
 
 
 @cache

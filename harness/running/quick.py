@@ -12,9 +12,13 @@ FILE = Path(__file__).with_name("quick.json")
 
 @dataclass(frozen=True)
 class Quick:
-    """The names of the properties, and the share of the zoo's faults that they notice."""
+    """The names of the properties, and the share of the zoo's faults that they notice.
+
+    `in_each_dtype` are those of them that are judged in each dtype. The others are judged in the first alone.
+    """
 
     properties: tuple[str, ...]
+    in_each_dtype: tuple[str, ...]
     share: float
 
 
@@ -22,4 +26,4 @@ class Quick:
 def quick() -> Quick:
     """The quick run, from its file."""
     facts = json.loads(FILE.read_text())
-    return Quick(tuple(facts["properties"]), facts["share"])
+    return Quick(tuple(facts["properties"]), tuple(facts["in_each_dtype"]), facts["share"])

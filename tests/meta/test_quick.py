@@ -49,7 +49,7 @@ def test_a_quick_run_is_about_what_decides_the_exit_code_of_a_candidate() -> Non
     properties = all_properties()
     assert {"forward-parity", "vjp-parity"} <= set(quick().properties)
     assert all(is_required(properties[name].level, SAFE) for name in quick().properties)
-    assert quick().share == round(quick_set.share_of(_noticed(), quick().properties), 4)
+    assert set(quick_set.ALWAYS) <= set(quick().in_each_dtype) <= set(quick().properties)
 
 
 def test_the_set_takes_what_adds_most_for_its_cost_until_it_is_enough() -> None:
@@ -66,6 +66,26 @@ def test_the_set_takes_what_adds_most_for_its_cost_until_it_is_enough() -> None:
     assert quick_set.chosen(noticed, cost, share=0.6) == ["forward-parity", "vjp-parity", "cheap", "dear"]
     assert quick_set.chosen(noticed, cost, share=1.0) == ["forward-parity", "vjp-parity", "cheap", "dear", "too-dear"]
     assert quick_set.share_of(noticed, ["cheap", "forward-parity"]) == 2 / 6
+
+
+def test_each_dtype_is_asked_what_its_faults_need() -> None:
+    """`gradcheck` is asked in float64 alone, which is its first dtype."""
+    cost = {"sizes": 0.6, "drawn-calls": 0.1, "gradcheck": 0.1, "layouts": 0.1}
+    properties = ["forward-parity", "vjp-parity", "sizes", "drawn-calls", "gradcheck", "layouts"]
+    noticed = {
+        "in float32": ["layouts"],
+        "in bfloat16": ["sizes", "drawn-calls"],
+        "in float16": ["sizes"],
+        "in float64": ["gradcheck"],
+    }
+    others = ["in bfloat16", "in float16", "in float64"]
+    found = [quick_set.in_each_dtype(noticed, properties, others, cost, share) for share in (0.5, 0.7, 1.0)]
+    assert found == [
+        [*quick_set.ALWAYS],
+        [*quick_set.ALWAYS, "drawn-calls"],
+        [*quick_set.ALWAYS, "drawn-calls", "sizes"],
+    ]
+    assert quick_set.share_of(noticed, properties, [*quick_set.ALWAYS, "gradcheck"], others) == 0.5
 
 
 def test_the_sentence_says_that_the_run_was_quick() -> None:
@@ -88,10 +108,12 @@ def test_it_chooses_the_properties_itself(python: Run, option: str) -> None:
     assert "--quick was given with --property" in done.stderr
 
 
-def test_numbers_are_judged_in_each_dtype_and_the_rest_in_one(python: Run) -> None:
+def test_what_decides_is_judged_in_each_dtype_and_the_rest_in_one(python: Run) -> None:
     selected = ("--backend=python-autograd", "--operator=mlp", "--device=cpu", "--collect-only", "-n0")
     listed = python("-m", "harness", "judge", "--quick", *selected).stdout
     assert listed.count("test_forward_parity[") == listed.count("test_vjp_parity[") == 4
-    assert listed.count("test_inference_modes[") == 1
+    for name in quick().in_each_dtype:
+        assert listed.count(f"test_{name.replace('-', '_')}[") == 4
+    assert listed.count("test_layouts[") == listed.count("test_gradient_subsets[") == 1
     assert "test_combinations[" not in listed
     assert "test_compile[" not in listed

@@ -8,16 +8,34 @@
 //
 // A lane copies kPiece neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
 // of products is the same if both factors have their terms in another order.
+//
+// Not on AMD GPUs: tensor_cores.h has no instruction of theirs.
+#include "lltm.h"
+
+#include "launch.h"
+
+#ifndef __HIPCC__
 #include <cstring>
 
 #include "copies.h"
 #include "functions.h"
-#include "lltm.h"
 #include "tensor_cores.h"
 #include "together.h"
 #include "vectors.h"
+#endif
 
 namespace OPERATOR_NAMESPACE {
+
+#ifdef __HIPCC__
+
+bool has_few_rows(ScalarType, const LltmSizes&, std::initializer_list<const void*>) { return false; }
+
+void launch_few_rows_forward(ScalarType, const LltmSizes&, const void*, const void*, const void*, const void*,
+                             const void*, void*, void*, void*, void*) {
+  STD_TORCH_CHECK(false, "launch_few_rows_forward: AMD GPUs have none; call has_few_rows first");
+}
+
+#else
 
 constexpr int kWarps = static_cast<int>(kBlockSize) / kLanes, kGates = 3;
 /// Terms that a lane loads at once, 16 bytes of them; and a warp, whose lanes 4g to 4g + 3 have those of row g.
@@ -196,5 +214,7 @@ void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const voi
     }
   });
 }
+
+#endif
 
 }  // namespace OPERATOR_NAMESPACE
