@@ -1,9 +1,10 @@
 """Forks of the judge that judge the cells of some dtypes, so that every core has work.
 
 The judge and a candidate wait for each other, so that the two of them keep one core busy. Where several dtypes are
-asked, each fork judges those of some of them, beside a process of the candidate that is its own. Which these are
-depends on the dtypes and the cores alone. The judge itself keeps the first dtype. It takes a cell from the fork that
-has it, and judges the cells of a fork that has ended.
+asked, each fork judges those of some of them, beside a process of the candidate that is its own; and where that leaves
+one of them more to do, by what properties cost, the last cells of that one. Which these are depends on what is asked and
+on the cores alone. The judge keeps most of the first dtype. It takes a cell from the fork that has it, and judges the
+cells of a fork that has ended.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from harness.judging.one_thread import one_thread
 from harness.report.cell import Cell
 from harness.report.report import jsonable
 from harness.running import forking, launching
+from harness.running.quick import quick
 from harness.running.selection import Slot
+
+#: Seconds of a property that has no cost, since it decides no exit code.
+_USUAL = 0.5
 
 #: What is asked: a cell.
 Asked = tuple[Slot, str]
@@ -92,14 +97,24 @@ def cores() -> int:
 
 
 def divided(asked: Sequence[Asked], cores: int) -> list[list[Asked]]:
-    """What each fork judges. The dtypes are dealt to the judge and to one fork for each further core."""
+    """What each fork judges. The dtypes are dealt to the judge and to one fork for each further core.
+
+    Then the last cell of the one that has most to do goes to the one that has least, as long as that is of use.
+    """
     dtypes = list(dict.fromkeys(slot.dtype for slot, _ in asked))
     count = min(cores, len(dtypes))
-    parts = [
-        [(slot, property) for slot, property in asked if slot.dtype in dtypes[number::count]]
-        for number in range(1, count)
-    ]
-    return [part for part in parts if part]
+    parts = [[(slot, name) for slot, name in asked if slot.dtype in dtypes[number::count]] for number in range(count)]
+    while count > 1:
+        most, least = max(parts, key=_seconds), min(parts, key=_seconds)
+        if _seconds(least) + _seconds(most[-1:]) >= _seconds(most):
+            break
+        least.append(most.pop())
+    return [part for part in parts[1:] if part]
+
+
+def _seconds(asked: Sequence[Asked]) -> float:
+    """What these cells cost, in seconds of a processor."""
+    return sum(quick().cost.get(property, _USUAL) for _, property in asked)
 
 
 def _judge_all(asked: Sequence[Asked], judge: Callable[[Slot, str], Cell], writing: int) -> None:

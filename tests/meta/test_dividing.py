@@ -17,6 +17,7 @@ from harness.report.cell import FAIL, PASS, Cell
 from harness.running import dividing, forking
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
+from harness.running.quick import quick
 from harness.running.selection import DTYPE_NAMES, Selection, Slot, slots
 from tests.meta.conftest import Run
 from tests.meta.tiers import WHOLE
@@ -49,14 +50,24 @@ def _cell(slot: Slot, property: str) -> Cell:
 
 
 def test_the_dtypes_are_dealt_to_the_judge_and_the_forks(asked: list[dividing.Asked]) -> None:
-    def dtypes(cores: int) -> list[set[str]]:
-        return [{str(slot.dtype).removeprefix("torch.") for slot, _ in part} for part in dividing.divided(asked, cores)]
+    def dtypes(cores: int, of: list[dividing.Asked] = asked) -> list[set[str]]:
+        return [{str(slot.dtype).removeprefix("torch.") for slot, _ in part} for part in dividing.divided(of, cores)]
 
     assert dtypes(1) == []
-    assert dtypes(2) == [{"float64"}]
+    assert dtypes(2, [one for one in asked if one[0].dtype != torch.float16]) == [{"float64"}]
     assert dtypes(3) == dtypes(64) == [{"float64"}, {"float16"}]
     assert dividing.divided([], 2) == []
     assert dividing.divided(asked[:1], 2) == [], "one dtype: the judge alone"
+
+
+def test_who_has_most_to_do_gives_its_last_cells_to_who_has_least(asked: list[dividing.Asked]) -> None:
+    """`sizes` costs more than `layouts`, and both are asked in float32; in the other dtype one cheap property is."""
+    first, second = (slot for slot, _ in asked[:2])
+    mine = [(first, name) for name in ("sizes", "gradient-subsets", "layouts", "drawn-calls")]
+    (part,) = dividing.divided([*mine, (second, "invariants")], 2)
+    assert part == [(second, "invariants"), *reversed(mine[4 - len(part) + 1 :])]
+    seconds = [sum(quick().cost[name] for _, name in some) for some in (mine[: 4 - len(part) + 1], part)]
+    assert abs(seconds[0] - seconds[1]) < max(quick().cost[name] for _, name in mine)
 
 
 def test_a_fork_judges_its_cells_and_ends(asked: list[dividing.Asked]) -> None:
