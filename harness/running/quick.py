@@ -15,8 +15,8 @@ FILE = Path(__file__).with_name("quick.json")
 class Quick:
     """The names of the properties, and the share of the zoo's faults that they notice.
 
-    `in_each_dtype` are those of them that are judged in each dtype. The others are judged in the first alone. `cost` has
-    seconds of a processor, of other properties too.
+    `in_each_dtype` are those of them that are judged in each dtype; the others are judged in the first alone. `cost` is
+    in seconds of a processor, and has other properties too.
     """
 
     properties: tuple[str, ...]
