@@ -1,10 +1,10 @@
 """Forks of the judge that judge the cells of some dtypes, so that every core has work.
 
 The judge and a candidate wait for each other, so that the two of them keep one core busy. Where several dtypes are
-asked, each fork judges those of some of them, beside a process of the candidate that is its own. Whoever has more to do,
-by what properties cost, gives its last cells away. Which these are depends on what is asked and on the cores alone. The
-judge keeps most of the first dtype. It takes a cell from the fork that has it, and judges the cells of a fork that has
-ended.
+asked, each fork judges those of some of them, beside a process of the candidate that is its own. Whoever has more to
+do, by what properties cost, gives its last cells away. Which these are depends on what is asked and on the cores alone.
+The judge keeps most of the first dtype. It takes a cell from the fork that has it, and judges the cells of a fork that
+has ended.
 """
 
 from __future__ import annotations
