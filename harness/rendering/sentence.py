@@ -215,8 +215,19 @@ class Implementation:
         if declared:
             found.append(f"Declared as not supported: {_properties(declared)} ({_cells(len(declared))}).")
         if self.left_out:
-            found.append(_quick(self.left_out))
+            found.append(_quick(self.left_out, self.in_one_dtype()))
         return found
+
+    def in_one_dtype(self) -> list[str]:
+        """How many properties were tested in one dtype alone, that in which most were, if others were in several."""
+        dtypes: dict[str, set[str]] = {}
+        for cell in self.cells:
+            if cell.verdict != NOT_RUN:
+                dtypes.setdefault(cell.property, set()).add(cell.dtype)
+        every = [dtype for of in dtypes.values() for dtype in of]
+        first = max(dict.fromkeys(every), key=every.count, default="")
+        alone = sum(of == {first} for of in dtypes.values())
+        return [f"{alone} of {len(dtypes)} in {first} alone"] if alone and len(set(every)) > 1 else []
 
     def _also_words(self) -> list[str]:
         """With the counts: on a machine without a GPU, hardly anything of the last level is judged."""
@@ -355,15 +366,16 @@ def _of_many(found: Sequence[Implementation]) -> str:
         which = f"all {len(found)}" if len(right) == len(found) else f"{len(right)} of {len(found)}"
         parts.append(f"{_plural_right(common)} in {which} implementations.")
     if found[0].left_out:
-        parts.append(_quick(found[0].left_out))
+        parts.append(_quick(found[0].left_out, found[0].in_one_dtype()))
     if unjudged:
         parts.append(f"{len(unjudged)} of {len(found)} {'was' if len(unjudged) == 1 else 'were'} not judged.")
     return " ".join(parts)
 
 
-def _quick(left_out: Sequence[str]) -> str:
+def _quick(left_out: Sequence[str], in_one_dtype: Sequence[str]) -> str:
     names = [name.replace("-", " ") for name in left_out]
-    return f"The run was quick: it did not judge {_joined(names, _NAMED)}."
+    judged = "".join(f", and judged {what}" for what in in_one_dtype)
+    return f"The run was quick: it did not judge {_joined(names, _NAMED)}{judged}."
 
 
 def _plural_right(levels: Sequence[str]) -> str:

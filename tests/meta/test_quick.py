@@ -97,6 +97,9 @@ def test_the_sentence_says_that_the_run_was_quick() -> None:
         "The run was quick: it did not judge sizes and harvested sizes."
     )
     assert hurried.ok
+    one, *others = report.cells
+    several = replace(hurried, cells=(one, *others, replace(one, dtype="bfloat16")))
+    assert "sizes and harvested sizes, and judged 2 of 3 in float32 alone." in sentence.overall(several)
     merged = merge([("a", hurried), ("b", replace(report, cells=report.cells[:1]))])
     assert merged.environment["quick"] == left_out
 
