@@ -132,7 +132,7 @@ def in_each_dtype(
     Those of ALWAYS, and the ones that add most for their cost, until the share of all faults is large enough. What is
     not asked in float32 is judged in the first dtype in which it is, and no cost.
     """
-    alone = [name for name in properties if not all_properties()[name].is_asked("cpu", "float32")]
+    alone = not_in_float32(properties)
     taken = [*ALWAYS, *alone]
     while share_of(noticed, properties, taken, others) < share:
         left = [noticed[fault] for fault in others if fault in noticed and not set(noticed[fault]) & set(taken)]
@@ -142,6 +142,11 @@ def in_each_dtype(
             break
         taken.append(best)
     return [name for name in taken if name not in alone]
+
+
+def not_in_float32(properties: Sequence[str]) -> list[str]:
+    """Those that are asked in other dtypes alone."""
+    return [name for name in properties if not all_properties()[name].is_asked("cpu", "float32")]
 
 
 def share_of(
@@ -249,11 +254,10 @@ def text(noticed: Mapping[str, Sequence[str]], cost: Mapping[str, float]) -> str
     """The contents of the file."""
     properties, others = chosen(noticed, cost), faults_of_other_dtypes()
     everywhere = in_each_dtype(noticed, properties, others, cost)
-    alone = [name for name in properties if not all_properties()[name].is_asked("cpu", "float32")]
     facts = {
         "properties": properties,
         "in_each_dtype": everywhere,
-        "share": round(share_of(noticed, properties, [*everywhere, *alone], others), 4),
+        "share": round(share_of(noticed, properties, [*everywhere, *not_in_float32(properties)], others), 4),
         "seconds": round(sum(cost[name] for name in properties), 2),
         "cost": dict(cost),
         "noticed": {fault: list(by) for fault, by in noticed.items()},

@@ -218,7 +218,7 @@ class Implementation:
             found.append(_quick(self.left_out, self.in_one_dtype()))
         return found
 
-    def in_one_dtype(self) -> list[str]:
+    def in_one_dtype(self) -> str:
         """How many properties were tested in one dtype alone, that in which most were, if others were in several."""
         dtypes: dict[str, set[str]] = {}
         for cell in self.cells:
@@ -227,7 +227,7 @@ class Implementation:
         every = [dtype for of in dtypes.values() for dtype in of]
         first = max(dict.fromkeys(every), key=every.count, default="")
         alone = sum(of == {first} for of in dtypes.values())
-        return [f"{alone} of {len(dtypes)} in {first} alone"] if alone and len(set(every)) > 1 else []
+        return f"{alone} of {len(dtypes)} in {first} alone" if alone and len(set(every)) > 1 else ""
 
     def _also_words(self) -> list[str]:
         """With the counts: on a machine without a GPU, hardly anything of the last level is judged."""
@@ -372,9 +372,9 @@ def _of_many(found: Sequence[Implementation]) -> str:
     return " ".join(parts)
 
 
-def _quick(left_out: Sequence[str], in_one_dtype: Sequence[str]) -> str:
+def _quick(left_out: Sequence[str], in_one_dtype: str) -> str:
     names = [name.replace("-", " ") for name in left_out]
-    judged = "".join(f", and judged {what}" for what in in_one_dtype)
+    judged = f", and judged {in_one_dtype}" if in_one_dtype else ""
     return f"The run was quick: it did not judge {_joined(names, _NAMED)}{judged}."
 
 

@@ -6,18 +6,15 @@ block of the device may have is not launched.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from math import isqrt
 from pathlib import Path
 
 import pytest
-from torch.utils import cpp_extension
 
-from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.lltm import CSRC
+from tests.meta.emulated_driver import built, ran
 
-DRIVER = Path(__file__).parent / "native" / "choices.cpp"
+DRIVER = "choices.cpp"
 KERNELS = (
     *("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "split_rows.cu", "long_rows.cu"),
     *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu"),
@@ -42,24 +39,12 @@ REFUSED = "launch of rows_backward_kernel failed: invalid argument"
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not on PATH")
-    program = tmp_path_factory.mktemp("choices") / "driver"
-    command = [compiler, "-std=c++20", "-O0", "-DCUDA_EMULATED", "-DOPERATOR_NAMESPACE=driver"]
-    command += [f"-I{path}" for path in (CSRC, SHARED_CUDA, NATIVE)]
-    command += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
-    command += ["-x", "c++", *(str(CSRC / name) for name in KERNELS), str(DRIVER), "-o", str(program)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return program
+    folder = tmp_path_factory.mktemp("choices")
+    return built(folder, DRIVER, "-O0", include=[CSRC], kernels=[CSRC / name for name in KERNELS])
 
 
 def _answers(driver: Path, device: str, question: str) -> list[str]:
-    command = [str(driver), *map(str, DEVICES[device]), question]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
+    return ran(driver, *map(str, DEVICES[device]), question)
 
 
 @pytest.mark.parametrize("device", DEVICES)

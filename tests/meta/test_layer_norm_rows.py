@@ -7,18 +7,15 @@ noticed.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from torch.utils import cpp_extension
 
-from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.layer_norm import CSRC
+from tests.meta.emulated_driver import built, ran, with_fault
 from tests.meta.tiers import ZOO, first_alone
 
-DRIVER = Path(__file__).parent / "native" / "layer_norm_rows.cpp"
+DRIVER = "layer_norm_rows.cpp"
 
 #: One worker, which builds the right driver once.
 pytestmark = pytest.mark.xdist_group("layer_norm_rows")
@@ -122,55 +119,30 @@ FAULTS = {
 }
 
 
-def _built(folder: Path, sources: Path, optimised: str) -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not on PATH")
-    program = folder / "driver"
-    command = [compiler, "-std=c++20", optimised, "-DCUDA_EMULATED", "-DOPERATOR_NAMESPACE=driver"]
-    command += [f"-I{path}" for path in (sources, CSRC, SHARED_CUDA, NATIVE)]
-    command += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
-    built = subprocess.run([*command, str(DRIVER), "-o", str(program)], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return program
-
-
-def _ran(program: Path, call: str) -> list[str]:
-    done = subprocess.run([program, *call.split()], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _built(tmp_path_factory.mktemp("layer_norm_rows"), CSRC, "-O1")
+    return built(tmp_path_factory.mktemp("layer_norm_rows"), DRIVER, "-O1", include=[CSRC])
 
 
 @pytest.mark.parametrize("what", SPLIT)
 def test_a_row_that_several_blocks_share_is_right(driver: Path, what: str) -> None:
     call, slices, numbers = SPLIT[what]
     backward = [] if numbers is None else [f"backward: {numbers} numbers"]
-    assert _ran(driver, call) == [f"forward: {slices} slices", *backward, "right"]
+    assert ran(driver, *call.split()) == [f"forward: {slices} slices", *backward, "right"]
 
 
 def test_a_row_that_a_block_holds_is_right(driver: Path) -> None:
     for call in HELD:
-        assert _ran(driver, call) == ["forward: a block holds rows", "right"], call
+        assert ran(driver, *call.split()) == ["forward: a block holds rows", "right"], call
 
 
 @pytest.mark.parametrize("call", ["128 float32 65 8196 iwb", "3 bfloat16 2 16400 iwb", "128 float32 3 2047 iwb"])
 def test_many_rows_and_short_ones_are_not_shared(driver: Path, call: str) -> None:
-    assert _ran(driver, call) == ["forward: neither"]
+    assert ran(driver, *call.split()) == ["forward: neither"]
 
 
 @pytest.mark.parametrize("what", first_alone(FAULTS, ZOO))
 def test_a_fault_in_what_blocks_leave_each_other_is_noticed(tmp_path: Path, what: str) -> None:
     name, text, instead, call, said = FAULTS[what]
-    changed = tmp_path / "sources"
-    changed.mkdir()
-    for header in (*CSRC.glob("*.*"), *SHARED_CUDA.glob("*.h")):
-        shutil.copy(header, changed)
-    right = (changed / name).read_text()
-    assert right.count(text) == 1
-    (changed / name).write_text(right.replace(text, instead))
-    assert _ran(_built(tmp_path, changed, "-O0"), call)[-1] == said
+    changed = with_fault(tmp_path, CSRC, name, text, instead)
+    assert ran(built(tmp_path, DRIVER, "-O0", include=[changed]), *call.split())[-1] == said

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from torch.utils import cpp_extension
 
-from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.lltm import CSRC
+from tests.meta.emulated_driver import built, ran, with_fault
 from tests.meta.tiers import ZOO, first_alone
 
-DRIVER = Path(__file__).parent / "native" / "lltm_few_rows.cpp"
+DRIVER = "lltm_few_rows.cpp"
 
 #: One worker, which builds the right driver once.
 pytestmark = pytest.mark.xdist_group("lltm_few_rows")
@@ -88,51 +85,30 @@ FAULTS = {
 }
 
 
-def _built(folder: Path, sources: Path, optimised: str) -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not on PATH")
-    program = folder / "driver"
-    command = [compiler, "-std=c++20", optimised, "-DCUDA_EMULATED", "-DOPERATOR_NAMESPACE=driver"]
-    command += [f"-I{path}" for path in (sources, CSRC, SHARED_CUDA, NATIVE)]
-    command += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
-    built = subprocess.run([*command, str(DRIVER), "-o", str(program)], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return program
-
-
-def _ran(program: Path, call: str, memory: int = H200) -> str:
-    command = [program, *call.split(), str(memory)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+def _said(program: Path, call: str, memory: int = H200) -> str:
+    (line,) = ran(program, *call.split(), str(memory))
+    return line
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _built(tmp_path_factory.mktemp("lltm_few_rows"), CSRC, "-O1")
+    return built(tmp_path_factory.mktemp("lltm_few_rows"), DRIVER, "-O1", include=[CSRC])
 
 
 @pytest.mark.parametrize("memory", [H200, ADA])
 @pytest.mark.parametrize("what", RIGHT)
 def test_few_rows_are_right(driver: Path, what: str, memory: int) -> None:
     """With less memory fewer rounds are on their way."""
-    assert _ran(driver, RIGHT[what], memory) == "right"
+    assert _said(driver, RIGHT[what], memory) == "right"
 
 
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_sizes_have_other_products(driver: Path, what: str) -> None:
-    assert _ran(driver, OTHERS[what]) == "other products"
+    assert _said(driver, OTHERS[what]) == "other products"
 
 
 @pytest.mark.parametrize("what", first_alone(FAULTS, ZOO))
 def test_a_fault_is_noticed(tmp_path: Path, what: str) -> None:
     text, instead, call, said = FAULTS[what]
-    changed = tmp_path / "sources"
-    changed.mkdir()
-    for header in (*CSRC.glob("*.*"), *SHARED_CUDA.glob("*.h")):
-        shutil.copy(header, changed)
-    right = (changed / "lltm_few_rows.cu").read_text()
-    assert right.count(text) == 1
-    (changed / "lltm_few_rows.cu").write_text(right.replace(text, instead))
-    assert _ran(_built(tmp_path, changed, "-O0"), call) == said
+    changed = with_fault(tmp_path, CSRC, "lltm_few_rows.cu", text, instead)
+    assert _said(built(tmp_path, DRIVER, "-O0", include=[changed]), call) == said

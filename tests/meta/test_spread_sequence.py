@@ -8,18 +8,15 @@ The emulated device holds 40 blocks at once. An H200 holds 132 of the widest ker
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from torch.utils import cpp_extension
 
-from backends.base import NATIVE, SHARED_CUDA
 from backends.cuda_fused.lltm_sequence import CSRC
+from tests.meta.emulated_driver import built, ran, with_fault
 from tests.meta.tiers import ZOO, first_alone
 
-DRIVER = Path(__file__).parent / "native" / "spread_sequence.cpp"
+DRIVER = "spread_sequence.cpp"
 
 #: One worker, which builds the right driver once.
 pytestmark = pytest.mark.xdist_group("spread_sequence")
@@ -77,50 +74,25 @@ FAULTS = {
 }
 
 
-def _built(folder: Path, sources: Path, optimised: str) -> Path:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ is not on PATH")
-    program = folder / "driver"
-    command = [compiler, "-std=c++20", optimised, "-DCUDA_EMULATED", "-DOPERATOR_NAMESPACE=driver"]
-    command += [f"-I{path}" for path in (sources, CSRC, SHARED_CUDA, NATIVE)]
-    command += [part for path in cpp_extension.include_paths() for part in ("-isystem", path)]
-    built = subprocess.run([*command, str(DRIVER), "-o", str(program)], capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return program
-
-
-def _ran(program: Path, call: str) -> list[str]:
-    done = subprocess.run([program, *call.split()], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _built(tmp_path_factory.mktemp("spread"), CSRC, "-O1")
+    return built(tmp_path_factory.mktemp("spread"), DRIVER, "-O1", include=[CSRC])
 
 
 @pytest.mark.parametrize("what", SPREAD)
 def test_a_spread_state_is_right(driver: Path, what: str) -> None:
     call, teams, slices = SPREAD[what]
     plan = f"teams {teams}, slices {slices}"
-    assert _ran(driver, call) == [f"forward: {plan}", f"backward: {plan}", "right"]
+    assert ran(driver, *call.split()) == [f"forward: {plan}", f"backward: {plan}", "right"]
 
 
 @pytest.mark.parametrize("call", NOT_SPREAD)
 def test_what_does_not_fit_the_device_is_not_spread(driver: Path, call: str) -> None:
-    assert _ran(driver, call) == ["forward: teams 0, slices 0", "backward: teams 0, slices 0"]
+    assert ran(driver, *call.split()) == ["forward: teams 0, slices 0", "backward: teams 0, slices 0"]
 
 
 @pytest.mark.parametrize("what", first_alone(FAULTS, ZOO))
 def test_a_fault_in_what_blocks_send_is_noticed(tmp_path: Path, what: str) -> None:
     name, text, instead, said = FAULTS[what]
-    changed = tmp_path / "sources"
-    changed.mkdir()
-    for header in (*CSRC.glob("*.*"), *SHARED_CUDA.glob("*.h")):
-        shutil.copy(header, changed)
-    right = (changed / name).read_text()
-    assert text in right
-    (changed / name).write_text(right.replace(text, instead, 1))
-    assert said in _ran(_built(tmp_path, changed, "-O0"), "bfloat16 3 3 41")[-1]
+    changed = with_fault(tmp_path, CSRC, name, text, instead)
+    assert said in ran(built(tmp_path, DRIVER, "-O0", include=[changed]), "bfloat16", "3", "3", "41")[-1]
