@@ -155,7 +155,7 @@ _OTHER_OPERATORS = (
         for against in ("torch-native", "torch-compile")
         for operator, backend, cases in (
             ("layer_norm", "cuda-fused", ("tokens", "middle", "large")),
-            ("mlp", "cuda-raw-pointer", ("digits", "middle", "large")),
+            ("mlp", "cuda-fused", ("digits", "middle", "large")),
         )
         for case in cases
         for dtype in ("float32", "bfloat16")

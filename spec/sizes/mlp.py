@@ -28,6 +28,15 @@ CASES = (
     _case("no-rows-no-features", 0, 0, 4, 2, "both empty", "size"),
     *(_case(f"hidden-{size}", 3, 5, size, 2, "tail of a vector, a warp or a block", "size") for size in _TAIL_HIDDEN),
     *(_case(f"hidden-{size}", 3, 5, size, 2, "around the largest block", "size", "block") for size in _BLOCK_HIDDEN),
+    _case(
+        "whole-vectors",
+        50,
+        72,
+        136,
+        96,
+        "rows of whole vectors, too many weights for a kernel of small networks",
+        "size",
+    ),
     _case("batch-70000", 70000, 2, 3, 2, "more rows than gridDim.y can hold (65535)", "size", "grid"),
     _case("more-than-2^31", 2**20 + 3, 2, 2100, 2, "batch*hidden_size above 2^31 elements", "large"),
 )

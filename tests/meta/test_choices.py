@@ -17,7 +17,7 @@ from tests.meta.emulated_driver import built, ran
 DRIVER = "choices.cpp"
 KERNELS = (
     *("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "split_rows.cu", "long_rows.cu"),
-    *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu"),
+    *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu", "mlp.cu", "mlp_small.cu"),
 )
 
 #: One worker, which builds the driver once.
@@ -54,11 +54,14 @@ def test_a_threshold_is_held_for_each_multiprocessor(driver: Path, device: str) 
     found = dict(line.rsplit(": ", 1) for line in _answers(driver, device, "sizes"))
     # 16 rows of a state, and as many features: 3 * 16 * state * 2 * state products, at most 2^15 for each.
     assert found.pop("small") == str(isqrt(2**15 * down // 96))
+    # 2^14 weights, all that a small network has, in each row: at most 2^15 products for each.
+    assert found.pop("small network") == str(min(2 * down, 512))
     assert found.pop("few rows") == str(down)
     assert found.pop("rows that several blocks share") == str(multiprocessors // 2)
     for dtype, bytes in (("float64", 8), ("float32", 4), ("float16", 2)):
         tiles = 512 // (32 * 16 // bytes)
         assert found.pop(f"parts of a bias gradient in {dtype}") == str(4 * down // tiles)
+        assert found.pop(f"parts of both bias gradients in {dtype}") == str(4 * down // (tiles + 1))
         assert found.pop(f"parts of rows in {dtype}") == str(2 * multiprocessors)  # two blocks of 256 threads
     assert not found
 

@@ -4,6 +4,8 @@
 // An item is `width` neighbouring elements of a row, as in vectors.h. Backward adds up the rows of
 // d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
 // its columns, and they are added up in the order of the slots, then, in another kernel, of the parts.
+//
+// Each kernel is launched early. So no pointer is __restrict__: it would allow the compiler to read before the wait.
 #include "lltm.h"
 
 #include "functions.h"
@@ -28,9 +30,9 @@ constexpr int64_t kFew = 4096;
 static bool too_few_for_vectors(int64_t elements) { return elements < for_all_multiprocessors(kFew); }
 
 template <typename scalar_t, typename index_t, int width>
-__global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns,
-                            const scalar_t* __restrict__ left, const scalar_t* __restrict__ right,
-                            scalar_t* __restrict__ whole) {
+__global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns, const scalar_t* left,
+                            const scalar_t* right, scalar_t* whole) {
+  wait_for_previous();
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
 #pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
@@ -114,12 +116,12 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
 }
 
 template <typename scalar_t, typename index_t, int width>
-__global__ void backward_kernel(index_t batch, index_t state_size, index_t parts, const scalar_t* __restrict__ gates,
-                                const scalar_t* __restrict__ old_cell, const scalar_t* __restrict__ grad_h,
-                                const scalar_t* __restrict__ grad_cell, scalar_t* __restrict__ d_gates,
-                                scalar_t* __restrict__ d_old_cell, compute_t<scalar_t>* __restrict__ sums) {
+__global__ void backward_kernel(index_t batch, index_t state_size, index_t parts, const scalar_t* gates,
+                                const scalar_t* old_cell, const scalar_t* grad_h, const scalar_t* grad_cell,
+                                scalar_t* d_gates, scalar_t* d_old_cell, compute_t<scalar_t>* sums) {
   using real = compute_t<scalar_t>;
   __shared__ real of_slot[kSlots][3 * width][kTile];
+  wait_for_previous();
   const index_t tiles = (state_size / width + kTile - 1) / kTile;
   const auto [slot, own] = slot_of_thread();
   for (index_t block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
@@ -161,8 +163,8 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
 
 /// A block has kTotalTile columns, and each of its slots every kTotalSlots-th part.
 template <typename scalar_t>
-__global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
-                             scalar_t* __restrict__ total) {
+__global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* sums, scalar_t* total) {
+  wait_for_previous();
   const auto [slot, own] = slot_of_thread<kTotalTile>();
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTotalTile; first < columns;
        first += static_cast<int64_t>(gridDim.x) * kTotalTile) {
@@ -192,10 +194,10 @@ void launch_join(ScalarType dtype, int64_t rows, int64_t left_columns, int64_t r
   const int64_t elements = rows * (left_columns + right_columns);
   for_instance(dtype, elements, {left_columns, right_columns}, {left, right, whole},
                [&]<typename scalar_t, typename index_t, int width>() {
-                 launch("join_kernel", join_kernel<scalar_t, index_t, width>, elements / width, stream,
-                        static_cast<index_t>(rows), static_cast<index_t>(left_columns),
-                        static_cast<index_t>(right_columns), static_cast<const scalar_t*>(left),
-                        static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole));
+                 launch_early("join_kernel", join_kernel<scalar_t, index_t, width>, elements / width, stream,
+                              static_cast<index_t>(rows), static_cast<index_t>(left_columns),
+                              static_cast<index_t>(right_columns), static_cast<const scalar_t*>(left),
+                              static_cast<const scalar_t*>(right), static_cast<scalar_t*>(whole));
                });
 }
 
@@ -250,19 +252,20 @@ void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* 
                {gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
                  const int64_t blocks = (sizes.state_size / width + kTile - 1) / kTile * parts;
-                 launch_with_barriers("backward_kernel", backward_kernel<scalar_t, index_t, width>, blocks, 1, stream,
-                                      static_cast<index_t>(sizes.batch), static_cast<index_t>(sizes.state_size),
-                                      static_cast<index_t>(parts), static_cast<const scalar_t*>(gates),
-                                      static_cast<const scalar_t*>(old_cell), static_cast<const scalar_t*>(grad_h),
-                                      static_cast<const scalar_t*>(grad_cell), static_cast<scalar_t*>(d_gates),
-                                      static_cast<scalar_t*>(d_old_cell), static_cast<compute_t<scalar_t>*>(sums));
+                 launch_blocks_early("backward_kernel", backward_kernel<scalar_t, index_t, width>, grid_for(blocks, 1),
+                                     {kBlockSize}, stream, static_cast<index_t>(sizes.batch),
+                                     static_cast<index_t>(sizes.state_size), static_cast<index_t>(parts),
+                                     static_cast<const scalar_t*>(gates), static_cast<const scalar_t*>(old_cell),
+                                     static_cast<const scalar_t*>(grad_h), static_cast<const scalar_t*>(grad_cell),
+                                     static_cast<scalar_t*>(d_gates), static_cast<scalar_t*>(d_old_cell),
+                                     static_cast<compute_t<scalar_t>*>(sums));
                });
 }
 
 void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_with_barriers("total_kernel", total_kernel<scalar_t>, columns, kTotalTile, stream, parts, columns,
-                         static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(total));
+    launch_blocks_early("total_kernel", total_kernel<scalar_t>, grid_for(columns, kTotalTile), {kBlockSize}, stream,
+                        parts, columns, static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(total));
   });
 }
 
