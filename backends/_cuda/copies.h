@@ -34,6 +34,17 @@ __device__ inline void begin_copy(void* to_shared, const void* from_global) {
 #endif
 }
 
+/// `begin_copy`, or zeros in place of what is not there: without a branch.
+__device__ inline void begin_copy_or_zeros(void* to_shared, const void* from_global, bool is_there) {
+#ifdef CUDA_EMULATED
+  emulation::copies().begin(to_shared, is_there ? from_global : nullptr, kCopyBytes);
+#elif defined(__HIPCC__)
+  *static_cast<uint4*>(to_shared) = is_there ? *static_cast<const uint4*>(from_global) : uint4{};
+#else
+  __pipeline_memcpy_async(to_shared, from_global, kCopyBytes, is_there ? 0 : kCopyBytes);
+#endif
+}
+
 /// The copies that this thread began since the last group are a group; it may be empty.
 __device__ inline void end_group() {
 #ifdef CUDA_EMULATED
@@ -53,7 +64,7 @@ __device__ void wait_for_groups() {
 #endif
 }
 
-/// The shared memory of the block that `launch_with_memory` asked for.
+/// The shared memory of the block that `launch_early_with_memory` asked for.
 template <typename T>
 __device__ T* memory_of_block() {
 #ifdef CUDA_EMULATED
@@ -79,24 +90,24 @@ inline int64_t most_memory_of_block() {
   });
 }
 
-/// `launch_blocks` for a kernel whose blocks have `bytes` of shared memory beside what it declares, up to
+/// `launch_blocks_early` for a kernel whose blocks have `bytes` of shared memory beside what it declares, up to
 /// `most_memory_of_block`.
 template <typename... Parameters>
-void launch_with_memory(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, int64_t bytes,
-                        void* stream, std::type_identity_t<Parameters>... arguments) {
-  const auto cuda_stream = static_cast<cudaStream_t>(stream);
+void launch_early_with_memory(const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, int64_t bytes,
+                              void* stream, std::type_identity_t<Parameters>... arguments) {
 #ifdef CUDA_EMULATED
   if (emulation::give_memory(static_cast<size_t>(bytes))) {
-    emulation::launch_with_barriers(kernel, grid, block, cuda_stream, arguments...);
+    emulation::launch_with_barriers(kernel, grid, block, static_cast<cudaStream_t>(stream), arguments...);
   }
+  check_launch(name);
+#elif defined(__HIPCC__)
+  kernel<<<grid, block, static_cast<size_t>(bytes), static_cast<cudaStream_t>(stream)>>>(arguments...);
+  check_launch(name);
 #else
   // More than 48 KiB is given to those alone who ask for it. A refusal is reported by the launch.
-#ifndef __HIPCC__
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  launch_overlapping(name, kernel, grid, block, static_cast<size_t>(bytes), stream, arguments...);
 #endif
-  kernel<<<grid, block, static_cast<size_t>(bytes), cuda_stream>>>(arguments...);
-#endif
-  check_launch(name);
 }
 
 }  // namespace OPERATOR_NAMESPACE

@@ -21,7 +21,8 @@ struct alignas(128) Line {
   unsigned char bytes[128];
 };
 
-/// What `launch_with_memory` gave the block, rounded up to a line, so that AddressSanitizer sees an access beyond it.
+/// What `launch_early_with_memory` gave the block, rounded up to a line, so that AddressSanitizer sees an access beyond
+/// it.
 inline std::vector<Line>& memory_of_block() {
   static thread_local std::vector<Line> memory;
   return memory;
@@ -30,6 +31,7 @@ inline std::vector<Line>& memory_of_block() {
 /// The copies that the threads of a block have begun and not waited for.
 class Copies {
  public:
+  /// Zeros come from a null pointer.
   void begin(void* to, const void* from, size_t bytes) {
     std::memset(to, kUnwritten, bytes);
     of_thread().open.push_back({to, from, bytes});
@@ -44,7 +46,13 @@ class Copies {
   void wait(size_t later) {
     auto& groups = of_thread().groups;
     for (; groups.size() > later; groups.pop_front()) {
-      for (const Copy& copy : groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
+      for (const Copy& copy : groups.front()) {
+        if (copy.from != nullptr) {
+          std::memcpy(copy.to, copy.from, copy.bytes);
+        } else {
+          std::memset(copy.to, 0, copy.bytes);
+        }
+      }
     }
   }
 

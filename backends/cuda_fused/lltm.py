@@ -10,7 +10,10 @@ CSRC = Path(__file__).parent / "csrc"
 IMPLEMENTATION = CompiledOperator(
     operator="lltm",
     namespace="cuda_fused",
-    sources=(CSRC / "lltm.cu", CSRC / "lltm_small.cu", CSRC / "lltm_few_rows.cu", CSRC / "lltm.cpp"),
+    sources=(
+        *(CSRC / "lltm.cu", CSRC / "lltm_small.cu", CSRC / "lltm_few_rows.cu", CSRC / "lltm_few_rows_float.cu"),
+        CSRC / "lltm.cpp",
+    ),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.lltm,
 )

@@ -10,7 +10,7 @@ CSRC = Path(__file__).parent / "csrc"
 IMPLEMENTATION = CompiledOperator(
     operator="mlp",
     namespace="cuda_fused",
-    sources=(CSRC / "mlp.cu", CSRC / "mlp_small.cu", CSRC / "mlp.cpp"),
+    sources=(CSRC / "mlp.cu", CSRC / "mlp_small.cu", CSRC / "mlp_narrow.cu", CSRC / "mlp.cpp"),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.mlp,
 )

@@ -37,6 +37,7 @@ CASES = (
         "rows of whole vectors, too many weights for a kernel of small networks",
         "size",
     ),
+    _case("few-outputs", 50, 72, 264, 10, "the same, and few outputs", "size"),
     _case("batch-70000", 70000, 2, 3, 2, "more rows than gridDim.y can hold (65535)", "size", "grid"),
     _case("more-than-2^31", 2**20 + 3, 2, 2100, 2, "batch*hidden_size above 2^31 elements", "large"),
 )

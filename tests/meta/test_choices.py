@@ -17,7 +17,8 @@ from tests.meta.emulated_driver import built, ran
 DRIVER = "choices.cpp"
 KERNELS = (
     *("rows.cu", "rows_backward.cu", "few_rows_backward.cu", "split_rows.cu", "long_rows.cu"),
-    *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu", "mlp.cu", "mlp_small.cu"),
+    *("lltm.cu", "lltm_small.cu", "lltm_few_rows.cu", "lltm_few_rows_float.cu"),
+    *("mlp.cu", "mlp_small.cu", "mlp_narrow.cu"),
 )
 
 #: One worker, which builds the driver once.
@@ -56,6 +57,8 @@ def test_a_threshold_is_held_for_each_multiprocessor(driver: Path, device: str) 
     assert found.pop("small") == str(isqrt(2**15 * down // 96))
     # 2^14 weights, all that a small network has, in each row: at most 2^15 products for each.
     assert found.pop("small network") == str(min(2 * down, 512))
+    # 512 hidden units and 8 outputs of a row: at most 2^13 products for each.
+    assert found.pop("narrow network") == str(2 * down)
     assert found.pop("few rows") == str(down)
     assert found.pop("rows that several blocks share") == str(multiprocessors // 2)
     for dtype, bytes in (("float64", 8), ("float32", 4), ("float16", 2)):

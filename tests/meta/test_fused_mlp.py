@@ -1,4 +1,4 @@
-"""The kernels of MLP (`cuda_fused/csrc/mlp.cu`, `mlp_small.cu`), emulated, against loops over whole numbers."""
+"""The kernels of MLP (`cuda_fused/csrc/mlp*.cu`), emulated, against loops over whole numbers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ RIGHT = {
     "no outputs": ("small float32 3 4 5 0 132", "right"),
     "a unit more than all warps have": ("small bfloat16 2 33 65 66 132", "right"),
     "the widest rows": ("small float64 1 2048 3 2 132", "right"),
+    "narrow, single elements": ("narrow float64 3 5 7 2 132", "right"),
+    "narrow, a unit more than a block has": ("narrow float32 2 1 257 3 132", "right"),
+    "narrow, vectors": ("narrow bfloat16 64 784 512 10 132", "right"),
+    "narrow, the most outputs, and more rounds than one": ("narrow bfloat16 5 1 4104 16 132", "right"),
+    "narrow, one output of one unit": ("narrow float32 1 1 1 1 1", "right"),
+    "too many outputs": ("narrow float32 1 1 8 17 132", "wrong: not narrow"),
+    "too many products": ("narrow float32 64 1 512 10 16", "wrong: not narrow"),
     "forward, single elements": ("forward float32 5 1 7 1 132", "right"),
     "forward, vectors": ("forward bfloat16 50 1 136 1 1", "right"),
     "backward, one part": ("backward float32 20 1 33 10 132", "1 right"),
@@ -58,6 +65,22 @@ FAULTS = {
     "the next layer begins too early": (
         *("mlp_small.cu", "    __syncthreads();\n    for_units(output_size", "    for_units(output_size"),
         *("small float32 16 64 128 10 132", "wrong: output"),
+    ),
+    "the sums of other warps are not waited for": (
+        *("mlp_narrow.cu", "  __syncthreads();\n", ""),
+        *("narrow float32 2 1 257 3 132", "wrong: output"),
+    ),
+    "the last warp's sums are left out": (
+        *("mlp_narrow.cu", "other < warps", "other < warps - 1"),
+        *("narrow bfloat16 64 784 512 10 132", "wrong: output"),
+    ),
+    "outputs are made of units that are not stored": (
+        *(
+            "mlp_narrow.cu",
+            "static_cast<real>(value.lane[own]) *",
+            "static_cast<real>(value.lane[own] + bias.lane[own]) *",
+        ),
+        *("narrow bfloat16 64 784 512 10 132", "wrong: output"),
     ),
     "the last unit is written by its neighbours too": (
         *("mlp_small.cu", "lane == k && first + k < units", "lane == k"),

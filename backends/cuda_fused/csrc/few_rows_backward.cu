@@ -16,9 +16,8 @@ constexpr int64_t kFewRows = 1;
 
 /// d_input of a row.
 template <int width, int held, typename scalar_t, typename real>
-__device__ void gradient_of_row(const Place& place, int64_t row, bool is_there,
-                                const scalar_t* __restrict__ grad_output, const scalar_t* __restrict__ input, real m,
-                                real r, const scalar_t* weight, scalar_t* __restrict__ d_input) {
+__device__ void gradient_of_row(const Place& place, int64_t row, bool is_there, const scalar_t* grad_output,
+                                const scalar_t* input, real m, real r, const scalar_t* weight, scalar_t* d_input) {
   const int columns = place.columns;
   Vector<scalar_t, width> g[held], x[held];
 #pragma unroll
@@ -58,10 +57,9 @@ __device__ void gradient_of_row(const Place& place, int64_t row, bool is_there,
 
 /// d_weight and d_bias of kTile columns: each slot of the block adds up every kSlots-th row.
 template <typename scalar_t>
-__device__ void gradient_of_columns(int block, int rows, int columns, const scalar_t* __restrict__ grad_output,
-                                    const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
-                                    const compute_t<scalar_t>* __restrict__ rstd, scalar_t* d_weight,
-                                    scalar_t* d_bias) {
+__device__ void gradient_of_columns(int block, int rows, int columns, const scalar_t* grad_output,
+                                    const scalar_t* input, const compute_t<scalar_t>* mean,
+                                    const compute_t<scalar_t>* rstd, scalar_t* d_weight, scalar_t* d_bias) {
   using real = compute_t<scalar_t>;
   __shared__ real of_slot[2][kSlots][kTile];
   const auto [slot, own] = slot_of_thread();
@@ -83,12 +81,12 @@ __device__ void gradient_of_columns(int block, int rows, int columns, const scal
 /// All gradients of few rows, by two kinds of blocks: the first `row_blocks` have rows, the others columns.
 template <typename scalar_t, int width, int held>
 __global__ void few_rows_backward_kernel(int rows, int columns, int log_threads, int row_blocks,
-                                         const scalar_t* __restrict__ grad_output, const scalar_t* __restrict__ input,
-                                         const compute_t<scalar_t>* __restrict__ mean,
-                                         const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* weight,
-                                         scalar_t* __restrict__ d_input, scalar_t* __restrict__ d_weight,
-                                         scalar_t* __restrict__ d_bias) {
+                                         const scalar_t* grad_output, const scalar_t* input,
+                                         const compute_t<scalar_t>* mean, const compute_t<scalar_t>* rstd,
+                                         const scalar_t* weight, scalar_t* d_input, scalar_t* d_weight,
+                                         scalar_t* d_bias) {
   using real = compute_t<scalar_t>;
+  begin_after_previous();
   const int block = static_cast<int>(blockIdx.x);
   if (block >= row_blocks) {
     gradient_of_columns(block - row_blocks, rows, columns, grad_output, input, mean, rstd, d_weight, d_bias);
@@ -110,12 +108,13 @@ void launch_few_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, c
     const int64_t rows_at_once = kBlockSize / threads;
     const int64_t of_rows = d_input != nullptr ? (rows + rows_at_once - 1) / rows_at_once : 0;
     const int64_t of_columns = d_weight != nullptr || d_bias != nullptr ? (columns + kTile - 1) / kTile : 0;
-    launch_blocks("few_rows_backward_kernel", few_rows_backward_kernel<scalar_t, width, held>,
-                  {static_cast<unsigned>(of_rows + of_columns)}, {kBlockSize}, stream, static_cast<int>(rows),
-                  static_cast<int>(columns), log_of(threads), static_cast<int>(of_rows),
-                  static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
-                  static_cast<const real*>(mean), static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
-                  static_cast<scalar_t*>(d_input), static_cast<scalar_t*>(d_weight), static_cast<scalar_t*>(d_bias));
+    launch_blocks_early("few_rows_backward_kernel", few_rows_backward_kernel<scalar_t, width, held>,
+                        {static_cast<unsigned>(of_rows + of_columns)}, {kBlockSize}, stream, static_cast<int>(rows),
+                        static_cast<int>(columns), log_of(threads), static_cast<int>(of_rows),
+                        static_cast<const scalar_t*>(grad_output), static_cast<const scalar_t*>(input),
+                        static_cast<const real*>(mean), static_cast<const real*>(rstd),
+                        static_cast<const scalar_t*>(weight), static_cast<scalar_t*>(d_input),
+                        static_cast<scalar_t*>(d_weight), static_cast<scalar_t*>(d_bias));
   });
 }
 

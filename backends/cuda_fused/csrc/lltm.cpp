@@ -1,10 +1,10 @@
-// LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), one for its forward in half types
-// with few rows (lltm_few_rows.cu), otherwise PyTorch's products with one pass around them (lltm.cu).
+// LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), one for its forward with few rows
+// (lltm_few_rows.cu, lltm_few_rows_float.cu), otherwise PyTorch's products with one pass around them (lltm.cu).
 //
 // The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
-// an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows, the bias adds no time to a
-// product, and d_weights is computed by two products that write to their places, so [old_h, input] is built once.
-// Otherwise the kernel adds the bias, which would double the time of the product in double.
+// an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows that are not short, the bias
+// adds no time to a product, and d_weights is computed by two products that write to their places, so [old_h, input] is
+// built once. Otherwise the kernel adds the bias, which would double the time of the product in double.
 //
 // The kernels take no strides, so what is not contiguous is copied first.
 #include "lltm.h"
@@ -21,9 +21,13 @@ namespace OPERATOR_NAMESPACE {
 
 /// From this number of rows on, two products of d_gates take no longer than one product and the split of its result.
 constexpr int64_t kManyRows = 1024;
+/// Elements of the state from which on that is so in half types, and the bias adds no time to a product.
+constexpr int64_t kLongState = 256;
 
-/// Whether a product is called in the form that is fastest for half types and many rows.
-static bool is_of_halves(const Tensor& rows) { return rows.element_size() == 2 && rows.size(0) >= kManyRows; }
+/// Whether a product is called in the form that is fastest for half types and many rows that are not short.
+static bool is_of_halves(const Tensor& rows, int64_t state_size) {
+  return rows.element_size() == 2 && rows.size(0) >= kManyRows && state_size >= kLongState;
+}
 
 static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
   return {input.size(0), input.size(1), old_h.size(1)};
@@ -64,7 +68,7 @@ static std::tuple<Tensor, Tensor, Tensor> forward_with_or_without_gates(const Te
         wants_gates ? gates.mutable_data_ptr() : nullptr, stream);
     return {new_h, new_cell, gates};
   }
-  const bool with_bias = is_of_halves(x);
+  const bool with_bias = is_of_halves(x, sizes.state_size);
   const Tensor whole = join(h, x);
   const Tensor gates = with_bias ? at::addmm(b, whole, weights.t()) : at::mm(whole, weights.t());
   launch_lltm_forward(dtype, sizes, gates.mutable_data_ptr(), with_bias ? nullptr : b.const_data_ptr(), wants_gates,
@@ -91,7 +95,7 @@ TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("lltm", torch::dispatch(k
 static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,
                                                    bool wants_h, bool wants_input) {
   const int64_t rows = d_gates.size(0), columns = weights.size(1);
-  if (!wants_h || !wants_input || rows >= kManyRows) {
+  if (!wants_h || !wants_input || (rows >= kManyRows && state_size >= kLongState)) {
     return {wants_h ? d_gates.mm(weights.slice(1, 0, state_size)) : Tensor(),
             wants_input ? d_gates.mm(weights.slice(1, state_size)) : Tensor()};
   }
@@ -105,8 +109,8 @@ static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor&
 }
 
 static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, const Tensor& input) {
-  if (!is_of_halves(d_gates)) return d_gates.t().mm(join(old_h, input));
   const int64_t state_size = old_h.size(1);
+  if (!is_of_halves(d_gates, state_size)) return d_gates.t().mm(join(old_h, input));
   const Tensor d_weights = at::empty({d_gates.size(1), state_size + input.size(1)}, d_gates.options());
   Tensor of_h = d_weights.slice(1, 0, state_size), of_input = d_weights.slice(1, state_size);
   at::mm_out(of_h, d_gates.t(), old_h);
@@ -126,16 +130,15 @@ static std::vector<Tensor> gradients_by_products(const Tensor& grad_h, const Ten
   Tensor sums, d_bias;
   if (wanted[LltmInput::bias]) {
     const auto options = input.options().dtype(dtype == at::kDouble ? at::kDouble : at::kFloat);
-    sums = at::empty({lltm_parts(dtype, sizes), gates.size(1)}, options);
+    const int64_t parts = lltm_parts(dtype, sizes);
+    if (parts > 1) sums = at::empty({parts, gates.size(1)}, options);
     d_bias = at::empty({gates.size(1)}, input.options());
   }
+  const auto place = [](const Tensor& tensor) { return tensor.defined() ? tensor.mutable_data_ptr() : nullptr; };
   launch_lltm_backward(dtype, sizes, gates.const_data_ptr(), old_cell.const_data_ptr(), grad_h.const_data_ptr(),
                        grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(), d_old_cell.mutable_data_ptr(),
-                       wanted[LltmInput::bias] ? sums.mutable_data_ptr() : nullptr, stream);
-  if (wanted[LltmInput::bias]) {
-    launch_total(dtype, sums.size(0), sums.size(1), sums.const_data_ptr(), d_bias.mutable_data_ptr(), stream);
-    sums.reset();  // released before the products need memory
-  }
+                       place(sums), place(d_bias), stream);
+  sums.reset();  // released before the products need memory
   // In this order the peak of memory is the smallest.
   const Tensor d_weights = wanted[LltmInput::weights] ? gradient_of_weights(d_gates, old_h, input) : Tensor();
   const auto [d_old_h, d_input] =
@@ -163,7 +166,7 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
   }
   const Tensor g_h = grad_h.contiguous(), g_cell = grad_cell.contiguous(), z = gates.contiguous();
   const Tensor x = input.contiguous(), h = old_h.contiguous(), cell = old_cell.contiguous();
-  if (!is_small(sizes_of(x, h))) return gradients_by_products(g_h, g_cell, z, x, weights, h, cell, wanted);
+  if (!is_small_backward(sizes_of(x, h))) return gradients_by_products(g_h, g_cell, z, x, weights, h, cell, wanted);
   const Tensor w = weights.contiguous();
   const std::array<at::IntArrayRef, LltmInput::count> shapes = {x.sizes(), w.sizes(), w.sizes().slice(0, 1), h.sizes(),
                                                                 cell.sizes()};

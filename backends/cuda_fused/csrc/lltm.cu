@@ -3,7 +3,8 @@
 //
 // An item is `width` neighbouring elements of a row, as in vectors.h. Backward adds up the rows of
 // d_gates as it makes them: a block has kTile items of a row and kSlots rows at a time, each thread keeps the sums of
-// its columns, and they are added up in the order of the slots, then, in another kernel, of the parts.
+// its columns, and they are added up in the order of the slots, then, if there are several parts of the rows, in
+// another kernel in the order of the parts.
 //
 // Each kernel is launched early. So no pointer is __restrict__: it would allow the compiler to read before the wait.
 #include "lltm.h"
@@ -27,12 +28,15 @@ constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
 /// Elements for each multiprocessor. With fewer, an item is one element: wide loads would leave most of a GPU idle.
 constexpr int64_t kFew = 4096;
 
+/// Rows that are one part: two for each slot take less time than another kernel.
+constexpr int64_t kRowsOfOnePart = 2 * kSlots;
+
 static bool too_few_for_vectors(int64_t elements) { return elements < for_all_multiprocessors(kFew); }
 
 template <typename scalar_t, typename index_t, int width>
 __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_columns, const scalar_t* left,
                             const scalar_t* right, scalar_t* whole) {
-  wait_for_previous();
+  begin_after_previous();
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
 #pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
@@ -46,7 +50,7 @@ __global__ void join_kernel(index_t rows, index_t left_columns, index_t right_co
 template <typename scalar_t, typename index_t, int width>
 __global__ void split_kernel(index_t rows, index_t left_columns, index_t right_columns, const scalar_t* whole,
                              scalar_t* left, scalar_t* right) {
-  wait_for_previous();
+  begin_after_previous();
   const index_t columns = left_columns + right_columns, items = rows * columns / width;
 #pragma unroll 1
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
@@ -57,7 +61,7 @@ __global__ void split_kernel(index_t rows, index_t left_columns, index_t right_c
   }
 }
 
-/// An item of forward: where it lies, and what is read for it. The gates are what the kernel before has made.
+/// An item of forward: where it lies, and what is read for it.
 template <typename scalar_t, typename index_t, int width>
 struct Item {
   index_t gate, column;
@@ -65,14 +69,13 @@ struct Item {
 };
 
 template <int width, typename scalar_t, typename index_t>
-__device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_size, const scalar_t* old_cell) {
+__device__ Item<scalar_t, index_t, width> item_at(index_t item, index_t state_size, const scalar_t* old_cell,
+                                                  const scalar_t* gates) {
   const index_t state = item * width, row = state / state_size;
-  return {state + 2 * row * state_size, state - row * state_size, {}, load<width>(old_cell + state)};
-}
-
-template <typename scalar_t, typename index_t, int width>
-__device__ void load_gates(Item<scalar_t, index_t, width>& item, index_t state_size, const scalar_t* gates) {
-  for (int k = 0; k < 3; ++k) item.gates[k] = load<width>(gates + item.gate + k * state_size);
+  Item<scalar_t, index_t, width> found{state + 2 * row * state_size, state - row * state_size, {}, {}};
+  found.cell = load<width>(old_cell + state);
+  for (int k = 0; k < 3; ++k) found.gates[k] = load<width>(gates + found.gate + k * state_size);
+  return found;
 }
 
 /// A thread asks for its next item before it works on the one that it has: there is about as much arithmetic as there
@@ -84,18 +87,14 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
   using real = compute_t<scalar_t>;
   const index_t items = batch * state_size / width, step = item_stride<index_t>();
   index_t item = first_item<index_t>();
+  if (item < items) begin_caching(old_cell + item * width);
+  begin_after_previous();
   if (item >= items) return;
-  // old_cell is there: the rows were joined for the product, by a launch that waited for all before it.
-  auto next = item_at<width>(item, state_size, old_cell);
-  wait_for_previous();
-  load_gates(next, state_size, gates);
+  auto next = item_at<width>(item, state_size, old_cell, gates);
 #pragma unroll 1
   for (; item < items; item += step) {
     auto own = next;
-    if (item + step < items) {
-      next = item_at<width>(item + step, state_size, old_cell);
-      load_gates(next, state_size, gates);
-    }
+    if (item + step < items) next = item_at<width>(item + step, state_size, old_cell, gates);
     for (int k = 0; k < 3 && adds_bias; ++k) {
       const auto b = load<width>(bias + own.column + k * state_size);
       for (int lane = 0; lane < width; ++lane) {
@@ -118,10 +117,10 @@ __global__ void __launch_bounds__(kBlockSize, kForwardBlocks<scalar_t>)
 template <typename scalar_t, typename index_t, int width>
 __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts, const scalar_t* gates,
                                 const scalar_t* old_cell, const scalar_t* grad_h, const scalar_t* grad_cell,
-                                scalar_t* d_gates, scalar_t* d_old_cell, compute_t<scalar_t>* sums) {
+                                scalar_t* d_gates, scalar_t* d_old_cell, compute_t<scalar_t>* sums, scalar_t* d_bias) {
   using real = compute_t<scalar_t>;
   __shared__ real of_slot[kSlots][3 * width][kTile];
-  wait_for_previous();
+  begin_after_previous();
   const index_t tiles = (state_size / width + kTile - 1) / kTile;
   const auto [slot, own] = slot_of_thread();
   for (index_t block = blockIdx.x; block < tiles * parts; block += gridDim.x) {
@@ -149,14 +148,19 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
       for (int k = 0; k < 3; ++k) store(d_gates + gate + k * state_size, d_gate[k]);
       store(d_old_cell + state, d_cell);
     }
-    if (sums == nullptr) continue;
+    if (sums == nullptr && d_bias == nullptr) continue;
     __syncthreads();  // all threads have read what the previous block stored
     for (int k = 0; k < 3 * width; ++k) of_slot[slot][k][own] = sum[k];
     __syncthreads();
     if (column >= state_size) continue;
     for (int k = slot; k < 3 * width; k += kSlots) {
-      sums[part * 3 * state_size + k / width * state_size + column + k % width] =
-          sum_over_slots([&, at = own](int other) { return of_slot[other][k][at]; });
+      const index_t gate = k / width * state_size + column + k % width;
+      const real total = sum_over_slots([&, at = own](int other) { return of_slot[other][k][at]; });
+      if (d_bias != nullptr) {
+        d_bias[gate] = total;
+      } else {
+        sums[part * 3 * state_size + gate] = total;
+      }
     }
   }
 }
@@ -164,7 +168,7 @@ __global__ void backward_kernel(index_t batch, index_t state_size, index_t parts
 /// A block has kTotalTile columns, and each of its slots every kTotalSlots-th part.
 template <typename scalar_t>
 __global__ void total_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* sums, scalar_t* total) {
-  wait_for_previous();
+  begin_after_previous();
   const auto [slot, own] = slot_of_thread<kTotalTile>();
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTotalTile; first < columns;
        first += static_cast<int64_t>(gridDim.x) * kTotalTile) {
@@ -238,16 +242,27 @@ int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes) {
                               : kVectorBytes / static_cast<int64_t>(sizeof(scalar_t));
     const int64_t tile = kTile * width;
     const int64_t tiles = (sizes.state_size + tile - 1) / tile;
+    if (sizes.batch <= kRowsOfOnePart) return;
     parts =
         std::max<int64_t>(1, std::min(for_all_multiprocessors(kBlocks) / tiles, (sizes.batch + kSlots - 1) / kSlots));
   });
   return parts;
 }
 
+/// d_bias, of (columns,) and `dtype`, is the sum of the rows of `sums`.
+static void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_bias,
+                         void* stream) {
+  for_dtype(dtype, [&]<typename scalar_t>() {
+    launch_blocks_early("total_kernel", total_kernel<scalar_t>, grid_for(columns, kTotalTile), {kBlockSize}, stream,
+                        parts, columns, static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(d_bias));
+  });
+}
+
 void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* gates, const void* old_cell,
                           const void* grad_h, const void* grad_cell, void* d_gates, void* d_old_cell, void* sums,
-                          void* stream) {
+                          void* d_bias, void* stream) {
   const int64_t parts = lltm_parts(dtype, sizes);
+  const bool in_parts = d_bias != nullptr && parts > 1;
   for_instance(dtype, 3 * sizes.batch * sizes.state_size, {sizes.state_size},
                {gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell},
                [&]<typename scalar_t, typename index_t, int width>() {
@@ -258,15 +273,10 @@ void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* 
                                      static_cast<const scalar_t*>(gates), static_cast<const scalar_t*>(old_cell),
                                      static_cast<const scalar_t*>(grad_h), static_cast<const scalar_t*>(grad_cell),
                                      static_cast<scalar_t*>(d_gates), static_cast<scalar_t*>(d_old_cell),
-                                     static_cast<compute_t<scalar_t>*>(sums));
+                                     in_parts ? static_cast<compute_t<scalar_t>*>(sums) : nullptr,
+                                     in_parts ? nullptr : static_cast<scalar_t*>(d_bias));
                });
-}
-
-void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream) {
-  for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_blocks_early("total_kernel", total_kernel<scalar_t>, grid_for(columns, kTotalTile), {kBlockSize}, stream,
-                        parts, columns, static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(total));
-  });
+  if (in_parts) launch_total(dtype, parts, 3 * sizes.state_size, sums, d_bias, stream);
 }
 
 }  // namespace OPERATOR_NAMESPACE

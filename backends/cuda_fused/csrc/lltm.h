@@ -1,5 +1,5 @@
-// Launchers of the LLTM kernels, declared without PyTorch and CUDA: lltm.cu, lltm_small.cu and lltm_few_rows.cu define
-// them, lltm.cpp calls them.
+// Launchers of the LLTM kernels, declared without PyTorch and CUDA: the files lltm*.cu define them, lltm.cpp calls
+// them.
 //
 // All arrays are contiguous and of `dtype`, gates and d_gates (batch, 3*state_size), weights (3*state_size, state_size
 // + input_features), input (batch, input_features), the others (batch, state_size). Nothing is empty but what has
@@ -36,19 +36,17 @@ void launch_lltm_forward(ScalarType dtype, const LltmSizes& sizes, void* gates, 
 /// The number of parts in which `launch_lltm_backward` adds up the rows of d_gates.
 int64_t lltm_parts(ScalarType dtype, const LltmSizes& sizes);
 
-/// Unless sums is null, it gets the sums of d_gates over the rows of each part. It is (parts, 3*state_size), in float
-/// for half types and in `dtype` otherwise.
+/// d_bias, the sum of the rows of d_gates, is not wanted if it is null. `sums`, which one part alone does not need, is
+/// (parts, 3*state_size), in float for half types and in `dtype` otherwise.
 void launch_lltm_backward(ScalarType dtype, const LltmSizes& sizes, const void* gates, const void* old_cell,
                           const void* grad_h, const void* grad_cell, void* d_gates, void* d_old_cell, void* sums,
-                          void* stream);
-
-/// total, of (columns,) and `dtype`, is the sum of the rows of `sums`.
-void launch_total(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* total, void* stream);
+                          void* d_bias, void* stream);
 
 // lltm_small.cu: the whole cell, including its products.
 
-/// Whether the kernels for small cells take these sizes.
+/// Whether the kernel for the forward of small cells takes these sizes, and whether that for their backward does.
 bool is_small(const LltmSizes& sizes);
+bool is_small_backward(const LltmSizes& sizes);
 
 /// Gates that are null are not wanted.
 void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
@@ -64,7 +62,7 @@ void launch_small_backward(ScalarType dtype, const LltmSizes& sizes, const void*
                            const void* gates, const void* input, const void* weights, const void* old_h,
                            const void* old_cell, const LltmGradients& gradients, void* stream);
 
-// lltm_few_rows.cu: the whole forward, for half types.
+// lltm_few_rows.cu and lltm_few_rows_float.cu: the whole forward, for half types and float.
 
 /// Whether the kernel for few rows takes these sizes, and pointers to contiguous input, weights and old_h, on the
 /// current device.

@@ -28,6 +28,9 @@ constexpr int kQuarter = kLanes / kRows;
 /// launches which one kernel saves on neither.
 constexpr int64_t kMaxProducts = 1 << 15;
 
+/// States of a small backward, at most: some of its blocks go through all of them, and products share them out.
+constexpr int64_t kMostStates = 256;
+
 /// Sizes for which `is_small` is true fit an int, and so do all offsets.
 struct SmallSizes {
   int batch, input_features, state_size;
@@ -69,12 +72,11 @@ __device__ void add_up_rows(real (&sum)[kRows][3], int lane) {
 }
 
 template <typename scalar_t, int width>
-__global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* __restrict__ input,
-                                     const scalar_t* __restrict__ weights, const scalar_t* __restrict__ bias,
-                                     const scalar_t* __restrict__ old_h, const scalar_t* __restrict__ old_cell,
-                                     scalar_t* __restrict__ new_h, scalar_t* __restrict__ new_cell,
-                                     scalar_t* __restrict__ gates) {
+__global__ void small_forward_kernel(SmallSizes sizes, const scalar_t* input, const scalar_t* weights,
+                                     const scalar_t* bias, const scalar_t* old_h, const scalar_t* old_cell,
+                                     scalar_t* new_h, scalar_t* new_cell, scalar_t* gates) {
   using real = compute_t<scalar_t>;
+  begin_after_previous();
   constexpr int ahead = kAhead / width;
   const int lane = static_cast<int>(threadIdx.x) % kLanes, warp = static_cast<int>(threadIdx.x) / kLanes;
   const int state_size = sizes.state_size, columns = sizes.columns();
@@ -221,11 +223,10 @@ __device__ void gradient_of_states(const SmallSizes& sizes, int block, const Cot
 }
 
 template <typename scalar_t>
-__global__ void small_backward_kernel(SmallSizes sizes, Cotangents<scalar_t> given, const scalar_t* __restrict__ input,
-                                      const scalar_t* __restrict__ weights, const scalar_t* __restrict__ old_h,
-                                      scalar_t* __restrict__ d_input, scalar_t* __restrict__ d_weights,
-                                      scalar_t* __restrict__ d_bias, scalar_t* __restrict__ d_old_h,
-                                      scalar_t* __restrict__ d_old_cell) {
+__global__ void small_backward_kernel(SmallSizes sizes, Cotangents<scalar_t> given, const scalar_t* input,
+                                      const scalar_t* weights, const scalar_t* old_h, scalar_t* d_input,
+                                      scalar_t* d_weights, scalar_t* d_bias, scalar_t* d_old_h, scalar_t* d_old_cell) {
+  begin_after_previous();
   const int block = static_cast<int>(blockIdx.x);
   if (block < sizes.tiles()) {
     gradient_of_states(sizes, block, given, input, old_h, d_weights, d_bias, d_old_cell);
@@ -245,6 +246,8 @@ bool is_small(const LltmSizes& sizes) {
          3 * sizes.batch * sizes.state_size * columns <= most;
 }
 
+bool is_small_backward(const LltmSizes& sizes) { return is_small(sizes) && sizes.state_size <= kMostStates; }
+
 void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* input, const void* weights,
                           const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
                           void* gates, void* stream) {
@@ -253,12 +256,12 @@ void launch_small_forward(ScalarType dtype, const LltmSizes& sizes, const void* 
     // The OR of the lengths is divisible by 2^k iff both lengths are.
     const int64_t common = sizes.state_size | sizes.input_features;
     for_vector_width<scalar_t>(common, {input, weights, old_h}, [&]<int width>() {
-      launch_with_barriers("small_forward_kernel", small_forward_kernel<scalar_t, width>,
-                           static_cast<int64_t>(own.groups()) * own.tiles(), 1, stream, own,
-                           static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
-                           static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_h),
-                           static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
-                           static_cast<scalar_t*>(new_cell), static_cast<scalar_t*>(gates));
+      launch_blocks_early("small_forward_kernel", small_forward_kernel<scalar_t, width>,
+                          grid_for(static_cast<int64_t>(own.groups()) * own.tiles(), 1), {kBlockSize}, stream, own,
+                          static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
+                          static_cast<const scalar_t*>(bias), static_cast<const scalar_t*>(old_h),
+                          static_cast<const scalar_t*>(old_cell), static_cast<scalar_t*>(new_h),
+                          static_cast<scalar_t*>(new_cell), static_cast<scalar_t*>(gates));
     });
   });
 }
@@ -272,11 +275,12 @@ void launch_small_backward(ScalarType dtype, const LltmSizes& sizes, const void*
   for_dtype(dtype, [&]<typename scalar_t>() {
     const Cotangents<scalar_t> given{static_cast<const scalar_t*>(grad_h), static_cast<const scalar_t*>(grad_cell),
                                      static_cast<const scalar_t*>(gates), static_cast<const scalar_t*>(old_cell)};
-    launch_with_barriers("small_backward_kernel", small_backward_kernel<scalar_t>, own.tiles() + rows, 1, stream, own,
-                         given, static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weights),
-                         static_cast<const scalar_t*>(old_h), static_cast<scalar_t*>(gradients.d_input),
-                         static_cast<scalar_t*>(gradients.d_weights), static_cast<scalar_t*>(gradients.d_bias),
-                         static_cast<scalar_t*>(gradients.d_old_h), static_cast<scalar_t*>(gradients.d_old_cell));
+    launch_blocks_early("small_backward_kernel", small_backward_kernel<scalar_t>, grid_for(own.tiles() + rows, 1),
+                        {kBlockSize}, stream, own, given, static_cast<const scalar_t*>(input),
+                        static_cast<const scalar_t*>(weights), static_cast<const scalar_t*>(old_h),
+                        static_cast<scalar_t*>(gradients.d_input), static_cast<scalar_t*>(gradients.d_weights),
+                        static_cast<scalar_t*>(gradients.d_bias), static_cast<scalar_t*>(gradients.d_old_h),
+                        static_cast<scalar_t*>(gradients.d_old_cell));
   });
 }
 

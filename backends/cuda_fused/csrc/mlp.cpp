@@ -1,5 +1,6 @@
-// MLP in fused kernels: one for the whole forward where it is small (mlp_small.cu), otherwise PyTorch's products with
-// one pass between them; backward with one pass that also makes the gradients of both biases (mlp.cu).
+// MLP in fused kernels: one for the whole forward where it is small (mlp_small.cu), one for all that follows the first
+// product where there are few outputs (mlp_narrow.cu), otherwise PyTorch's products with one pass between them;
+// backward with one pass that also makes the gradients of both biases (mlp.cu).
 //
 // The kernels take no strides, so what is not contiguous is copied first.
 #include "mlp.h"
@@ -37,6 +38,13 @@ std::tuple<Tensor, Tensor> mlp_forward(const Tensor& input, const Tensor& hidden
     return {output, hidden};
   }
   const Tensor hidden = x.mm(hidden_weights.t());
+  if (hidden.numel() > 0 && is_narrow(sizes)) {
+    const Tensor out_w = output_weights.contiguous(), out_bias = output_bias.contiguous();
+    const Tensor output = at::empty({sizes.batch, sizes.output_size}, x.options());
+    launch_narrow_output(dtype, sizes, bias.const_data_ptr(), out_w.const_data_ptr(), out_bias.const_data_ptr(),
+                         hidden.mutable_data_ptr(), output.mutable_data_ptr(), current_stream(x));
+    return {output, hidden};
+  }
   if (hidden.numel() > 0) {
     launch_hidden_forward(dtype, sizes, bias.const_data_ptr(), hidden.mutable_data_ptr(), current_stream(x));
   }

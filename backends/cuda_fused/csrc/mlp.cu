@@ -34,7 +34,7 @@ static bool too_few_for_vectors(const MlpSizes& sizes) {
 template <typename scalar_t, typename index_t, int width>
 __global__ void hidden_forward_kernel(index_t batch, index_t hidden_size, const scalar_t* hidden_bias,
                                       scalar_t* hidden) {
-  wait_for_previous();
+  begin_after_previous();
   const index_t items = batch * hidden_size / width;
   for (index_t item = first_item<index_t>(); item < items; item += item_stride<index_t>()) {
     const index_t unit = item * width;
@@ -72,7 +72,7 @@ __global__ void hidden_backward_kernel(index_t batch, index_t parts, const scala
                                        BiasSums<scalar_t, index_t> sums) {
   using real = compute_t<scalar_t>;
   __shared__ real of_slot[kSlots][width][kTile];
-  wait_for_previous();
+  begin_after_previous();
   const index_t hidden_size = sums.hidden_size, output_size = sums.output_size;
   const index_t hidden_tiles = (hidden_size / width + kTile - 1) / kTile;
   const index_t tiles = hidden_tiles + (output_size + kTile - 1) / kTile;
@@ -111,7 +111,7 @@ __global__ void hidden_backward_kernel(index_t batch, index_t parts, const scala
 /// Adds up the parts. A block has kTotalTile columns, and each of its slots every kTotalSlots-th part.
 template <typename scalar_t>
 __global__ void bias_gradients_kernel(int64_t parts, BiasSums<scalar_t, int64_t> sums) {
-  wait_for_previous();
+  begin_after_previous();
   const int64_t columns = sums.hidden_size + sums.output_size;
   const auto [slot, own] = slot_of_thread<kTotalTile>();
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kTotalTile; first < columns;

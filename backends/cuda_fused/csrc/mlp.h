@@ -1,5 +1,4 @@
-// Launchers of the MLP kernels, declared without PyTorch and CUDA: mlp.cu and mlp_small.cu define them, mlp.cpp calls
-// them.
+// Launchers of the MLP kernels, declared without PyTorch and CUDA: the files mlp*.cu define them, mlp.cpp calls them.
 //
 // All arrays are contiguous and of `dtype`: input (batch, input_features), hidden_weights (hidden_size,
 // input_features), hidden and d_hidden (batch, hidden_size), output_weights (output_size, hidden_size), output and
@@ -41,5 +40,15 @@ bool is_small(const MlpSizes& sizes);
 void launch_small_forward(ScalarType dtype, const MlpSizes& sizes, const void* input, const void* hidden_weights,
                           const void* hidden_bias, const void* output_weights, const void* output_bias, void* hidden,
                           void* output, void* stream);
+
+// mlp_narrow.cu: the pass forward and the second product.
+
+/// Whether the kernel for networks with few outputs takes these sizes.
+bool is_narrow(const MlpSizes& sizes);
+
+/// Turns input @ hidden_weights.T into hidden, in place, and computes the output. Nothing is empty but what has
+/// input_features columns.
+void launch_narrow_output(ScalarType dtype, const MlpSizes& sizes, const void* hidden_bias, const void* output_weights,
+                          const void* output_bias, void* hidden, void* output, void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kMostWarps* kLanes)
                      const scalar_t* output_bias, scalar_t* hidden, scalar_t* output) {
   using real = compute_t<scalar_t>;
   __shared__ real own_input[kMostHeld], own_hidden[kMostHeld];
-  wait_for_previous();
+  begin_after_previous();
   for (int row = static_cast<int>(blockIdx.x); row < batch; row += static_cast<int>(gridDim.x)) {
     for (int k = static_cast<int>(threadIdx.x); k < input_features; k += static_cast<int>(blockDim.x)) {
       own_input[k] = input[row * input_features + k];

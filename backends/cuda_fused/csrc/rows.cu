@@ -48,12 +48,12 @@ __device__ Vector<scalar_t, width> scaled(const real (&centred)[width], real rst
 /// `__restrict__`, so that the compiler does not load them before the sums are known.
 template <typename scalar_t, int width, int held, bool plain, bool ahead, int blocks>
 __global__ void __launch_bounds__(kBlockSize, blocks)
-    rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ input,
-                        const scalar_t* weight, const scalar_t* bias, compute_t<scalar_t> eps,
-                        scalar_t* __restrict__ output, compute_t<scalar_t>* __restrict__ mean,
-                        compute_t<scalar_t>* __restrict__ rstd) {
+    rows_forward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* input, const scalar_t* weight,
+                        const scalar_t* bias, compute_t<scalar_t> eps, scalar_t* output, compute_t<scalar_t>* mean,
+                        compute_t<scalar_t>* rstd) {
   using real = compute_t<scalar_t>;
   using Vectors = Vector<scalar_t, width>;
+  begin_after_previous();
   const Place place = place_of_thread(log_threads, columns);
   const int64_t rows_at_once = kBlockSize >> log_threads;
   const auto weight_of = [&](int k) { return vector_or<width, plain>(weight, place.column<width, plain>(k), 1); };
@@ -159,10 +159,11 @@ void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const 
         weight != nullptr && bias != nullptr && columns == held * threads * width && rows % rows_of_block == 0;
     const auto kernel = is_plain ? forward_kernel<scalar_t, width, held, true>(blocks, at_once)
                                  : forward_kernel<scalar_t, width, held, false>(blocks, at_once);
-    launch_with_barriers("rows_forward_kernel", kernel, rows, rows_of_block, stream, rows, static_cast<int>(columns),
-                         log_of(threads), static_cast<const scalar_t*>(input), static_cast<const scalar_t*>(weight),
-                         static_cast<const scalar_t*>(bias), static_cast<real>(eps), static_cast<scalar_t*>(output),
-                         static_cast<real*>(mean), static_cast<real*>(rstd));
+    launch_blocks_early("rows_forward_kernel", kernel, grid_for(rows, rows_of_block), {kBlockSize}, stream, rows,
+                        static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(input),
+                        static_cast<const scalar_t*>(weight), static_cast<const scalar_t*>(bias),
+                        static_cast<real>(eps), static_cast<scalar_t*>(output), static_cast<real*>(mean),
+                        static_cast<real*>(rstd));
   };
   for_rows<kMostForward, kBlockSize>(dtype, rows, columns, launch, at_once ? kMostForward : kHeld, kThreadsOfLine);
 }

@@ -45,7 +45,7 @@ struct Stages {
 /// room for the sums of all threads.
 template <int block, typename real, int width, int held>
 __device__ void write_part(const Sums<real, width, held>& sums, const Place& place, Vector<real, width>* memory,
-                           real* __restrict__ to) {
+                           real* to) {
   const int thread = static_cast<int>(threadIdx.x);
   __syncthreads();  // no thread reads its rows any more
 #pragma unroll
@@ -71,11 +71,11 @@ __device__ void write_part(const Sums<real, width, held>& sums, const Place& pla
 /// `ahead`: stages that are copied while one is worked on. d_input and `to` may be null.
 template <typename scalar_t, int width, int held, int block, int ahead>
 __global__ void __launch_bounds__(block, kResidentThreads / block)
-    rows_backward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* __restrict__ grad_output,
-                         const scalar_t* __restrict__ input, const compute_t<scalar_t>* __restrict__ mean,
-                         const compute_t<scalar_t>* __restrict__ rstd, const scalar_t* weight,
-                         scalar_t* __restrict__ d_input, compute_t<scalar_t>* __restrict__ to) {
+    rows_backward_kernel(int64_t rows, int columns, int log_threads, const scalar_t* grad_output, const scalar_t* input,
+                         const compute_t<scalar_t>* mean, const compute_t<scalar_t>* rstd, const scalar_t* weight,
+                         scalar_t* d_input, compute_t<scalar_t>* to) {
   using real = compute_t<scalar_t>;
+  begin_after_previous();
   const Place place = place_of_thread(log_threads, columns);
   const int64_t rows_at_once = block >> log_threads, step = gridDim.x * rows_at_once;
   const Stages<scalar_t, width, held, block> stages{memory_of_block<Vector<scalar_t, width>>() + threadIdx.x};
@@ -145,9 +145,10 @@ __global__ void __launch_bounds__(block, kResidentThreads / block)
 
 /// A block has kTotalTile columns of one of the two gradients, and each of its slots every kTotalSlots-th part.
 template <typename scalar_t>
-__global__ void totals_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* __restrict__ sums,
-                              scalar_t* __restrict__ d_weight, scalar_t* __restrict__ d_bias) {
+__global__ void totals_kernel(int64_t parts, int64_t columns, const compute_t<scalar_t>* sums, scalar_t* d_weight,
+                              scalar_t* d_bias) {
   using real = compute_t<scalar_t>;
+  begin_after_previous();
   const auto [slot, own] = slot_of_thread<kTotalTile>();
   const int64_t tiles = (columns + kTotalTile - 1) / kTotalTile;
   for (int64_t tile = blockIdx.x; tile < 2 * tiles; tile += gridDim.x) {
@@ -213,12 +214,12 @@ static void launch_of_blocks(int64_t rows, int64_t columns, int threads, const v
   const bool has_two = has_memory<scalar_t, width, held, block>(2);
   const auto kernel = has_two ? rows_backward_kernel<scalar_t, width, held, block, 1>
                               : rows_backward_kernel<scalar_t, width, held, block, 0>;
-  launch_with_memory("rows_backward_kernel", kernel, {static_cast<unsigned>(parts_of(rows, threads))}, {block},
-                     bytes_of_block<scalar_t, width, held, block>(has_two ? 2 : 1), stream, rows,
-                     static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(grad_output),
-                     static_cast<const scalar_t*>(input), static_cast<const real*>(mean),
-                     static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
-                     static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
+  launch_early_with_memory("rows_backward_kernel", kernel, {static_cast<unsigned>(parts_of(rows, threads))}, {block},
+                           bytes_of_block<scalar_t, width, held, block>(has_two ? 2 : 1), stream, rows,
+                           static_cast<int>(columns), log_of(threads), static_cast<const scalar_t*>(grad_output),
+                           static_cast<const scalar_t*>(input), static_cast<const real*>(mean),
+                           static_cast<const real*>(rstd), static_cast<const scalar_t*>(weight),
+                           static_cast<scalar_t*>(d_input), static_cast<real*>(sums));
 }
 
 void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const void* grad_output, const void* input,
@@ -234,9 +235,10 @@ void launch_rows_backward(ScalarType dtype, int64_t rows, int64_t columns, const
 void launch_totals(ScalarType dtype, int64_t parts, int64_t columns, const void* sums, void* d_weight, void* d_bias,
                    void* stream) {
   for_dtype(dtype, [&]<typename scalar_t>() {
-    launch_with_barriers("totals_kernel", totals_kernel<scalar_t>, 2 * ((columns + kTotalTile - 1) / kTotalTile), 1,
-                         stream, parts, columns, static_cast<const compute_t<scalar_t>*>(sums),
-                         static_cast<scalar_t*>(d_weight), static_cast<scalar_t*>(d_bias));
+    launch_blocks_early("totals_kernel", totals_kernel<scalar_t>,
+                        grid_for(2 * ((columns + kTotalTile - 1) / kTotalTile), 1), {kBlockSize}, stream, parts,
+                        columns, static_cast<const compute_t<scalar_t>*>(sums), static_cast<scalar_t*>(d_weight),
+                        static_cast<scalar_t*>(d_bias));
   });
 }
 

@@ -35,7 +35,7 @@ __device__ auto sum_over_slots(Value value) {
 /// In slot 0, the sum of column `column` of the matrix `sums`, (parts, columns); 0 in other slots. All threads of the
 /// block call it; each of its kTotalSlots slots adds up every kTotalSlots-th part.
 template <typename real>
-__device__ real sum_of_parts(int64_t parts, int64_t columns, int64_t column, const real* __restrict__ sums) {
+__device__ real sum_of_parts(int64_t parts, int64_t columns, int64_t column, const real* sums) {
   __shared__ real of_slot[kTotalSlots][kTotalTile];
   const auto [slot, own] = slot_of_thread<kTotalTile>();
   real sum = 0;

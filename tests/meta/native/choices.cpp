@@ -49,9 +49,12 @@ void sizes() {
   std::printf("rows that several blocks share: %lld\n", largest([](int64_t rows) {
                 return operators::is_split(ScalarType::Float, std::max<int64_t>(rows, 1), 8196, {});
               }));
-  std::printf("small: %lld\n", largest([](int64_t state) { return operators::is_small(operators::LltmSizes{16, state, state}); }));
+  std::printf("small: %lld\n",
+              largest([](int64_t state) { return operators::is_small(operators::LltmSizes{16, state, state}); }));
   std::printf("small network: %lld\n",
               largest([](int64_t rows) { return operators::is_small(operators::MlpSizes{rows, 64, 128, 64}); }));
+  std::printf("narrow network: %lld\n",
+              largest([](int64_t rows) { return operators::is_narrow(operators::MlpSizes{rows, 64, 512, 8}); }));
   for (const Dtype& dtype : kDtypes) {
     std::printf("parts of both bias gradients in %s: %lld\n", dtype.name,
                 static_cast<long long>(operators::mlp_parts(dtype.type, {1 << 20, 64, 512, 32})));

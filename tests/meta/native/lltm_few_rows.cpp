@@ -1,8 +1,8 @@
 // The forward of LLTM for few rows, of cuda-fused, on an emulated device, against loops in double.
 //
-// Arguments: float16 or bfloat16; batch, input_features and state_size; whether the gates are wanted, 0 or 1; and the
-// KiB of shared memory that a block may ask for. It prints "right", what was wrong, or "other products" where the host
-// chooses those of PyTorch.
+// Arguments: float16, bfloat16 or float32; batch, input_features and state_size; whether the gates are wanted, 0 or 1;
+// the KiB of shared memory that a block may ask for, and the multiprocessors of the device. It prints "right", what was
+// wrong, or "other products" where the host chooses those of PyTorch.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -11,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "lltm_few_rows.cu"
+#include "lltm_few_rows.h"
 
 namespace operators = OPERATOR_NAMESPACE;
 
 namespace {
 
-/// What the functions of half types are off by, of numbers up to a few units (functions.h).
-constexpr double kFunctions = 0x1p-18;
+/// What the functions are off by, of numbers up to a few units: those of half types (functions.h), and others.
+template <typename scalar_t>
+constexpr double kFunctions = sizeof(scalar_t) == 2 ? 0x1p-18 : 0x1p-21;
 /// Written in some rows beyond the end of each result; nothing may change it.
 constexpr float kBeyond = 77;
 constexpr int64_t kRowsBeyond = 64;
@@ -58,7 +59,7 @@ struct Cell {
                                        new_cell.data(), wants_gates ? gates.data() : nullptr, nullptr);
     for (int64_t row = 0; row < batch; ++row) {
       for (int64_t unit_of_state = 0; unit_of_state < state; ++unit_of_state) {
-        double z[3], error = kFunctions;
+        double z[3], error = kFunctions<scalar_t>;
         for (int64_t gate = 0; gate < 3; ++gate) {
           const int64_t of_weights = (gate * state + unit_of_state) * columns;
           double sizes_of_terms = std::abs(b[gate * state + unit_of_state]);
@@ -96,9 +97,12 @@ int main(int, char** given) {
   const operators::LltmSizes sizes{std::atoll(given[2]), std::atoll(given[3]), std::atoll(given[4])};
   const bool wants_gates = std::atoi(given[5]) != 0;
   emulation::device.memory_of_block = std::atoi(given[6]) * 1024;
+  emulation::device.multiprocessors = std::atoi(given[7]);
   if (dtype == "float16") {
     Cell<c10::Half>{sizes, 0x1p-11}.run(operators::ScalarType::Half, wants_gates);
-  } else {
+  } else if (dtype == "bfloat16") {
     Cell<c10::BFloat16>{sizes, 0x1p-8}.run(operators::ScalarType::BFloat16, wants_gates);
+  } else {
+    Cell<float>{sizes, 0x1p-24}.run(operators::ScalarType::Float, wants_gates);
   }
 }

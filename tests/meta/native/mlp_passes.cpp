@@ -1,8 +1,8 @@
 // The kernels of MLP, of cuda-fused, on an emulated device, against loops over whole numbers, which all dtypes hold.
 //
-// Arguments: "small", "forward" or "backward"; float32, float64 or bfloat16; batch, input_features, hidden_size and
-// output_size; and the multiprocessors of the device. It prints the number of parts of a backward, then "right" or what
-// was wrong.
+// Arguments: "small", "narrow", "forward" or "backward"; float32, float64 or bfloat16; batch, input_features,
+// hidden_size and output_size; and the multiprocessors of the device. It prints the number of parts of a backward, then
+// "right" or what was wrong.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mlp.cu"
+#include "mlp_narrow.cu"
 #include "mlp_small.cu"
 
 namespace operators = OPERATOR_NAMESPACE;
@@ -95,6 +96,22 @@ struct Network {
     hold("hidden", hidden, relu(expected));
   }
 
+  void narrow() {
+    const int64_t units = sizes.hidden_size, outputs = sizes.output_size;
+    if (!operators::is_narrow(sizes)) wrong = "not narrow";
+    const Numbers b = drawn(units), product = drawn(sizes.batch * units);
+    const Numbers out_w = drawn(outputs * units), out_b = drawn(outputs);
+    Numbers hidden = place_for(sizes.batch * units), output = place_for(sizes.batch * outputs);
+    std::copy(product.begin(), product.end(), hidden.begin());
+    std::vector<double> expected(product.begin(), product.end());
+    for (size_t k = 0; k < expected.size(); ++k) expected[k] += static_cast<double>(b[k % units]);
+    operators::launch_narrow_output(dtype, sizes, b.data(), out_w.data(), out_b.data(), hidden.data(), output.data(),
+                                    nullptr);
+    hold("hidden", hidden, relu(expected));
+    hidden.resize(sizes.batch * units);
+    hold("output", output, layer(hidden, out_w, out_b, units));
+  }
+
   void backward() {
     const int64_t units = sizes.hidden_size, outputs = sizes.output_size, parts = operators::mlp_parts(dtype, sizes);
     const Numbers hidden = drawn(sizes.batch * units), g = drawn(sizes.batch * outputs);
@@ -117,7 +134,7 @@ struct Network {
   }
 
   void run(const std::string& what) {
-    what == "small" ? small() : what == "forward" ? forward() : backward();
+    what == "small" ? small() : what == "narrow" ? narrow() : what == "forward" ? forward() : backward();
     std::puts(wrong.empty() ? "right" : ("wrong: " + wrong).c_str());
   }
 };
