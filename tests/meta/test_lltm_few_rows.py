@@ -34,15 +34,15 @@ RIGHT = {
     "as many rounds as are on their way": "bfloat16 2 1528 8 1",
     "more rounds": "bfloat16 2 1800 8 1",
     "twice as many rounds, and more": "float16 20 3400 16 0",
-    "floats, one row": "float32 1 8 8 1",
+    "floats, the least rows": "float32 8 8 8 1",
     "floats, a row less than the fewest": "float32 15 24 16 1",
     "floats, a row more than the fewest": "float32 17 40 8 1",
     "floats, a row more than that twice": "float32 33 16 16 0",
     "floats, the most rows": "float32 64 64 8 1",
-    "floats, no features": "float32 5 0 64 1",
-    "floats, a round of all warps": "float32 3 64 64 1",
-    "floats, terms more than a round": "float32 3 72 64 1",
-    "floats, as many rounds as are on their way": "float32 2 632 8 1",
+    "floats, no features": "float32 9 0 64 1",
+    "floats, a round of all warps": "float32 10 64 64 1",
+    "floats, terms more than a round": "float32 11 72 64 1",
+    "floats, as many rounds as are on their way": "float32 12 632 8 1",
     "floats, more rounds": "float32 64 1000 8 1",
 }
 
@@ -53,8 +53,9 @@ OTHERS = {
     "a state of no vectors": "float16 4 64 60 1",
     "weights that are read once anyway": "float16 4 4096 4096 1",
     "weights for the fewest rows": "float16 17 1024 1024 1",
+    "too few rows of floats": "float32 7 64 64 1",
     "too many rows of floats": "float32 65 64 64 1",
-    "floats of half a vector": "float32 4 60 64 1",
+    "floats of half a vector": "float32 14 60 64 1",
 }
 
 #: A file, a text, what is there instead, the call, and what the driver prints.
@@ -101,7 +102,7 @@ FAULTS = {
     ),
     "floats: beyond the last column there are the next numbers": (
         *(FLOATS, "is_there = wanted < columns;", "is_there = true;"),
-        *("float32 3 72 64 1", "wrong: gates"),
+        *("float32 11 72 64 1", "wrong: gates"),
     ),
     "floats: every group has the first rows": (
         *(FLOATS, "first_row = sizes.row_group() * rows;", "first_row = 0;"),
@@ -113,11 +114,11 @@ FAULTS = {
             "left[r] = own.left.at(r * kRowLanes + row_lane, piece);",
             "left[r] = own.left.pieces[r * kRowLanes + row_lane][piece];",
         ),
-        *("float32 5 0 64 1", "wrong: gates"),
+        *("float32 9 0 64 1", "wrong: gates"),
     ),
     "floats: gates are exchanged": (
         *(FLOATS, "shared.sums[warp][own / kStates]", "shared.sums[warp][2 - own / kStates]"),
-        *("float32 1 8 8 1", "wrong: gates"),
+        *("float32 8 8 8 1", "wrong: gates"),
     ),
 }
 

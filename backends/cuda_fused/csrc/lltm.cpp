@@ -22,7 +22,7 @@ namespace OPERATOR_NAMESPACE {
 /// From this number of rows on, two products of d_gates take no longer than one product and the split of its result.
 constexpr int64_t kManyRows = 1024;
 /// Elements of the state from which on that is so in half types, and the bias adds no time to a product.
-constexpr int64_t kLongState = 256;
+constexpr int64_t kLongState = 512;
 
 /// Whether a product is called in the form that is fastest for half types and many rows that are not short.
 static bool is_of_halves(const Tensor& rows, int64_t state_size) {

@@ -127,6 +127,8 @@ static FewRows few(const LltmSizes& sizes) {
 /// batch of few rows, and of the fewest.
 constexpr int64_t kMostWeights = int64_t{5} << 20, kMostWeightsOfFewest = int64_t{26} << 20;
 constexpr int64_t kFewestRows = 16;
+/// Rows of floats below which the products are those of a matrix and vectors, which a library is faster at.
+constexpr int64_t kLeastRowsOfFloats = 8;
 
 bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
   const bool is_float = dtype == ScalarType::Float;
@@ -135,7 +137,7 @@ bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_lis
   if (sizes.batch > kMostRows || sizes.state_size > most || sizes.input_features > most) return false;
   const int64_t columns = sizes.state_size + sizes.input_features;
   if (kGates * sizes.state_size * columns > most) return false;
-  if (!(is_float ? has_memory_for_floats(sizes) : has_tensor_cores())) return false;
+  if (is_float ? sizes.batch < kLeastRowsOfFloats || !has_memory_for_floats(sizes) : !has_tensor_cores()) return false;
   // A piece of float is half as long, but a block has kStates elements of the state anyway.
   bool is_of_pieces = sizes.state_size % kPiece == 0 && sizes.input_features % kPiece == 0;
   for (const void* pointer : pointers) {
