@@ -73,9 +73,10 @@ __global__ void __launch_bounds__(kBlockSize)
       }
 #pragma unroll
       for (int half = 0; half < 2 * tiles; ++half) {
-        // Rows beyond the end have any values, and their results are not used.
+        // A row beyond the end is zeros, and its result is not used.
         const int row = half * kTileRows / 2 + g;
-        if (row < sizes.batch) begin_copy(&to[kGates + half][thread], factors.element(sizes, row, column));
+        const bool is_row = row < sizes.batch;
+        begin_copy_or_zeros(&to[kGates + half][thread], factors.element(sizes, is_row ? row : 0, column), is_row);
       }
     }
     end_group();

@@ -66,9 +66,10 @@ __global__ void __launch_bounds__(kBlockSize)
     FloatRound<rows>& to = shared.rounds[warp][place];
 #pragma unroll
     for (int row = copied_row; row < rows; row += kRowsOfCopy) {
-      // Rows beyond the end have any values, and their results are not used.
-      if (first_row + row >= sizes.batch) break;
-      begin_copy_or_zeros(&to.left.at(row, copied_piece), factors.element(sizes, first_row + row, column), is_there);
+      // A row beyond the end is zeros, and its result is not used.
+      const bool is_row = first_row + row < sizes.batch;
+      begin_copy_or_zeros(&to.left.at(row, copied_piece), factors.element(sizes, is_row ? first_row + row : 0, column),
+                          is_there && is_row);
     }
 #pragma unroll
     for (int own = copied_row; own < kColumns; own += kRowsOfCopy) {

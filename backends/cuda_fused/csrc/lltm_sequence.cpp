@@ -34,7 +34,7 @@ static void cell_vjp_of_step(const Tensor& gates, const Tensor& old_cell, const 
   const LltmSizes sizes{old_cell.size(0), /*input_features=*/0, old_cell.size(1)};
   launch_lltm_backward(gates.scalar_type(), sizes, gates.const_data_ptr(), old_cell.const_data_ptr(),
                        grad_h.const_data_ptr(), grad_cell.const_data_ptr(), d_gates.mutable_data_ptr(),
-                       d_old_cell.mutable_data_ptr(), /*sums=*/nullptr, current_stream(gates));
+                       d_old_cell.mutable_data_ptr(), /*sums=*/nullptr, /*d_bias=*/nullptr, current_stream(gates));
 }
 
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
