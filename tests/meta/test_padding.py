@@ -10,6 +10,7 @@ from harness.judging.scenario import Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.running.selection import Selection, slots
+from tests.meta.tiers import AGAIN
 from tests.zoo import registry as zoo
 
 #: More rows than a tile has, and one column of results: the sizes at which it was seen.
@@ -25,8 +26,8 @@ _PADDED = Scenario(
         ("python-manual-backward", "cpu"),
         ("torch-native", "cpu"),
         ("aten-cpp", "cpu"),
-        ("cuda-raw-pointer", "cuda-emulated"),
         ("cuda-accessor", "cuda-emulated"),
+        pytest.param("cuda-raw-pointer", "cuda-emulated", marks=pytest.mark.long(AGAIN)),
     ],
 )
 def test_backends_multiply_what_is_dense(backend: str, device: str) -> None:
