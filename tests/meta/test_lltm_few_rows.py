@@ -53,6 +53,7 @@ OTHERS = {
     "a state of no vectors": "float16 4 64 60 1",
     "weights that are read once anyway": "float16 4 4096 4096 1",
     "weights for the fewest rows": "float16 17 1024 1024 1",
+    "weights for few rows": "bfloat16 33 512 1024 1",
     "too few rows of floats": "float32 7 64 64 1",
     "too many rows of floats": "float32 65 64 64 1",
     "floats of half a vector": "float32 14 60 64 1",

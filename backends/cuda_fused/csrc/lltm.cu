@@ -26,7 +26,7 @@ constexpr int kForwardBlocks = sizeof(scalar_t) == 2 ? 6 : 3;
 template <typename scalar_t, int width>
 constexpr int kForwardWidth = sizeof(scalar_t) == 2 && width > 4 ? 4 : width;
 /// Elements for each multiprocessor. With fewer, an item is one element: wide loads would leave most of a GPU idle.
-constexpr int64_t kFew = 4096;
+constexpr int64_t kFew = 2048;
 
 /// Rows that are one part: two for each slot take less time than another kernel.
 constexpr int64_t kRowsOfOnePart = 2 * kSlots;

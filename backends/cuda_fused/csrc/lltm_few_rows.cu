@@ -124,17 +124,19 @@ static FewRows few(const LltmSizes& sizes) {
   return {static_cast<int>(sizes.batch), static_cast<int>(sizes.input_features), static_cast<int>(sizes.state_size)};
 }
 
-/// Weights of the largest state and features of which the kernels are faster than the products, in elements: of a
-/// batch of few rows, and of the fewest.
-constexpr int64_t kMostWeights = int64_t{5} << 20, kMostWeightsOfFewest = int64_t{26} << 20;
-constexpr int64_t kFewestRows = 16;
+/// Elements of the weights up to which the kernels are faster than the products: the fewer rows, the more.
+static int64_t most_weights(bool is_float, int64_t batch) {
+  if (batch <= kTileRows) return int64_t{26} << 20;
+  return is_float || batch <= 2 * kTileRows ? int64_t{5} << 20 : int64_t{2} << 20;
+}
+
 /// Rows of floats below which the products are those of a matrix and vectors, which a library is faster at.
 constexpr int64_t kLeastRowsOfFloats = 8;
 
 bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
   const bool is_float = dtype == ScalarType::Float;
   if (!is_float && dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return false;
-  const int64_t most = sizes.batch <= kFewestRows ? kMostWeightsOfFewest : kMostWeights;
+  const int64_t most = most_weights(is_float, sizes.batch);
   if (sizes.batch > kMostRows || sizes.state_size > most || sizes.input_features > most) return false;
   const int64_t columns = sizes.state_size + sizes.input_features;
   if (kGates * sizes.state_size * columns > most) return false;
