@@ -4,7 +4,8 @@ The judge and a candidate wait for each other, so that the two of them keep one 
 asked, each fork judges those of some of them, beside a process of the candidate that is its own. Whoever has more to
 do, by what properties cost, gives its last cells away. Which these are depends on what is asked and on the cores alone.
 The judge keeps most of the first dtype. It takes a cell from the fork that has it, and judges the cells of a fork that
-has ended.
+has ended. A fork that has judged its cells computes expected results for those of the judge: who judges a cell does not
+depend on the time, but nobody waits while there is something to compute.
 """
 
 from __future__ import annotations
@@ -57,8 +58,10 @@ class CellsElsewhere:
 class Fork(CellsElsewhere):
     """A fork of the judge, and the cells that it judges."""
 
-    def __init__(self, asked: Sequence[Asked], judge: Callable[[], Callable[[Slot, str], Cell]]) -> None:
-        """`judge()`, called in the fork, returns what judges one cell there."""
+    def __init__(
+        self, asked: Sequence[Asked], judge: Callable[[], Callable[[Slot, str], Cell]], then: Callable[[], None]
+    ) -> None:
+        """`judge()`, called in the fork, returns what judges one cell there; `then()` is called at its end."""
         super().__init__(asked)
         reading, writing = os.pipe()
         parent = os.getpid()
@@ -69,7 +72,7 @@ class Fork(CellsElsewhere):
             end_with_parent(parent)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge, which ends this process
             forking.close_all_but({writing, *launching.in_a_fork()})
-            forking.leave_quietly(lambda: _judge_all(asked, judge(), writing))
+            forking.leave_quietly(lambda: _work(asked, judge, writing, then))
         os.close(writing)
         threading.Thread(target=self._listen, args=(reading,), daemon=True).start()
 
@@ -115,6 +118,16 @@ def divided(asked: Sequence[Asked], cores: int) -> list[list[Asked]]:
 def _seconds(asked: Sequence[Asked]) -> float:
     """What these cells cost, in seconds of a processor."""
     return sum(quick().cost.get(property, _USUAL) for _, property in asked)
+
+
+def _work(
+    asked: Sequence[Asked],
+    judge: Callable[[], Callable[[Slot, str], Cell]],
+    writing: int,
+    then: Callable[[], None],
+) -> None:
+    _judge_all(asked, judge(), writing)
+    then()
 
 
 def _judge_all(asked: Sequence[Asked], judge: Callable[[Slot, str], Cell], writing: int) -> None:

@@ -4,7 +4,8 @@ The judge and a candidate wait for each other. What the judge computes meanwhile
 allowances, depends on nothing that the candidate returns. So a fork of the judge goes through the scenarios that the
 properties foresee, from the last to the first, and has the store keep the results. The judge goes from the first to
 the last, and computes by itself what the store does not have yet. They meet, and the fork ends. It never sees the
-candidate: it has none of the judge's descriptors.
+candidate: it has none of the judge's descriptors. Where forks of the judge have cells of their own
+(`harness.running.dividing`), each does this when it has judged them, and no other fork is made.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def begin(asked: Asked, store: Path) -> Callable[[], None] | None:
     `asked` are the cells in the order in which they are judged, all in one process. Its other threads read what
     candidates print, and hold nothing that the fork needs.
     """
-    wanted = [(slot, property) for slot, property in asked if property.outside and property.foreseen is not None]
+    wanted = what_can_be_foreseen(asked)
     if not wanted or not forking.may_fork() or len(os.sched_getaffinity(0)) < 2:
         return None
     parent = os.getpid()
@@ -50,7 +51,7 @@ def begin(asked: Asked, store: Path) -> Callable[[], None] | None:
     if child == 0:
         end_with_parent(parent)
         forking.close_all_but(set())
-        forking.leave_quietly(lambda: _prepare(wanted, store))
+        forking.leave_quietly(lambda: prepare(wanted, store))
 
     def end() -> None:
         if os.getpid() == parent:
@@ -61,7 +62,16 @@ def begin(asked: Asked, store: Path) -> Callable[[], None] | None:
     return end
 
 
-def _prepare(asked: Asked, store: Path) -> None:
+def what_can_be_foreseen(asked: Asked) -> Asked:
+    """The cells that the judge judges by itself and whose scenarios are known before."""
+    return [(slot, property) for slot, property in asked if property.outside and property.foreseen is not None]
+
+
+def prepare(asked: Asked, store: Path) -> None:
+    """Compute what these cells, in this order, will need and the store does not have, the last first.
+
+    It ends where the judge has been. The process is a fork of the judge, and has nothing else to do after it.
+    """
     gc.freeze()
     torch.set_num_threads(1)  # as in the judge, so that the results are the same to the last bit
     met = 0

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,7 +35,7 @@ from harness.properties import all_properties
 from harness.report import schema
 from harness.report.cell import FAIL, NOT_RUN, PASS, Cell
 from harness.report.report import jsonable
-from harness.running import dividing, forking, further_judge, inside_runner, launching, sandbox
+from harness.running import dividing, foreseeing, forking, further_judge, inside_runner, launching, sandbox
 from harness.running.candidate_process import CandidateProcess, Limits, answering, lost
 from harness.running.further_judge import FurtherJudge, Task
 from harness.running.runner_process import RunnerProcess
@@ -97,7 +98,14 @@ class Isolation:
         if forking.may_fork():
             outside = [(slot, property) for slot, property in others if self._properties[property].outside]
             parts = dividing.divided(outside, dividing.cores())
-            self._forks = [dividing.Fork(part, lambda: self._in_fork(store)) for part in parts]
+            elsewhere = {(slot.id, property) for part in parts for slot, property in part}
+            kept = [
+                (slot, self._properties[property]) for slot, property in outside if (slot.id, property) not in elsewhere
+            ]
+            self._forks = [
+                dividing.Fork(part, lambda: self._in_fork(store), partial(_foresee, kept[number :: len(parts)], store))
+                for number, part in enumerate(parts)
+            ]
         elif further_judge.can_be():
             parts = dividing.divided(others, dividing.cores() // _AT_WORK)
             self._forks = [self._further(part, store) for part in parts]
@@ -328,6 +336,12 @@ class Isolation:
 def _is_one_place(asked: Sequence[tuple[Slot, str]]) -> bool:
     """Whether several processes may judge these cells at the same time: several implementations take turns."""
     return len({(slot.backend, slot.device) for slot, _ in asked}) == 1
+
+
+def _foresee(asked: foreseeing.Asked, store: Path | None) -> None:
+    """Compute expected results of these cells in a fork that has judged its own."""
+    if store is not None:
+        foreseeing.prepare(foreseeing.what_can_be_foreseen(asked), store)
 
 
 def _with_libraries(cell: Cell, sanitizers: Sanitizers) -> Cell:

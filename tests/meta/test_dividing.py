@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ import psutil
 import pytest
 import torch
 
+from harness.candidate import Candidate
 from harness.report.cell import FAIL, PASS, Cell
-from harness.running import dividing, forking
+from harness.running import dividing, foreseeing, forking
 from harness.running.candidate_process import Limits
 from harness.running.isolation import Isolation
 from harness.running.quick import quick
@@ -72,7 +75,7 @@ def test_who_has_most_to_do_gives_its_last_cells_to_who_has_least(asked: list[di
 
 def test_a_fork_judges_its_cells_and_ends(asked: list[dividing.Asked]) -> None:
     before = {child.pid for child in psutil.Process().children()}
-    fork = dividing.Fork(asked[:2], lambda: _cell)
+    fork = dividing.Fork(asked[:2], lambda: _cell, _nothing)
     (process,) = (child for child in psutil.Process().children() if child.pid not in before)
     for slot, property in asked[:2]:
         assert fork.has(slot, property)
@@ -83,6 +86,45 @@ def test_a_fork_judges_its_cells_and_ends(asked: list[dividing.Asked]) -> None:
     assert not fork.has(*asked[2])
     fork.stop()
     assert not process.is_running()
+
+
+def test_a_fork_that_has_judged_its_cells_does_what_is_left(asked: list[dividing.Asked], tmp_path: Path) -> None:
+    """Its cells are known before that."""
+    fork = dividing.Fork(asked[:1], lambda: _cell, lambda: (tmp_path / "left").write_text(str(os.getpid())))
+    cell = fork.cell(*asked[0])
+    assert cell is not None
+    for _ in range(200):
+        if (tmp_path / "left").exists():
+            break
+        time.sleep(0.05)
+    assert cell.reason == f"in process {(tmp_path / 'left').read_text()}"
+    fork.stop()
+
+
+def test_its_time_goes_to_expected_results_of_the_judge(
+    asked: list[dividing.Asked], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the cells that the judge keeps, and of no others; without a store there is nothing to do."""
+    prepared: list[tuple[list[tuple[str, str]], Path]] = []
+    monkeypatch.setattr(
+        foreseeing, "prepare", lambda cells, store: prepared.append(([(s.id, p.name) for s, p in cells], store))
+    )
+    forks: list[tuple[list[dividing.Asked], Callable[[], None]]] = []
+    monkeypatch.setattr(dividing, "Fork", lambda part, _judge, then: forks.append((part, then)))
+    monkeypatch.setattr(dividing, "cores", lambda: 2)
+    of_a_candidate = [
+        (replace(slot, source=Candidate("softmax", str(tmp_path / "it.py"), "fast")), name) for slot, name in asked
+    ]
+    for store in (None, tmp_path):
+        assert Isolation(Selection(("softmax",)), Limits(seconds=60)).divide(of_a_candidate, (), store)
+    for part, then in forks:
+        then()
+        kept = [(slot.id, name) for slot, name in of_a_candidate if (slot, name) not in part]
+    assert prepared == [(kept, tmp_path)]
+
+
+def _nothing() -> None:
+    pass
 
 
 def _ends_at(property: str) -> Callable[[Slot, str], Cell]:
@@ -104,10 +146,10 @@ def _raises_at(dtype: str) -> Callable[[Slot, str], Cell]:
 
 
 def test_what_a_fork_does_not_judge_is_left_to_the_judge(asked: list[dividing.Asked]) -> None:
-    ended = dividing.Fork(asked, lambda: _ends_at("layouts"))
+    ended = dividing.Fork(asked, lambda: _ends_at("layouts"), _nothing)
     assert [ended.cell(*one) is None for one in asked] == [False] * 3 + [True] * 3
     ended.stop()
-    raises = dividing.Fork(asked, lambda: _raises_at("float64"))
+    raises = dividing.Fork(asked, lambda: _raises_at("float64"), _nothing)
     assert [raises.cell(*one) is None for one in asked] == [False, True, False] * 2
     raises.stop()
 

@@ -103,5 +103,5 @@ def test_of_what_an_earlier_run_has_kept_only_some_is_looked_at(
     monkeypatch.setattr(oracle, "prepare", lambda *question: bool(looked.append(question)))
     asked = [(slot(), FORESEEN["combinations"])]
     assert len(list(foreseeing.backwards(asked))) > foreseeing._MET
-    foreseeing._prepare(asked, tmp_path)
+    foreseeing.prepare(asked, tmp_path)
     assert len(looked) == foreseeing._MET
