@@ -29,9 +29,22 @@ def _microseconds(run: dict[str, Any]) -> tuple[float, float, float]:
 
 def test_the_times_of_one_kernel_and_of_three() -> None:
     for row in json.loads((RESULTS / "lltm-few-rows.json").read_text())["rows"]:
-        compiled = f"{row['torch_compile']:.1f}" if "torch_compile" in row else "."
-        times = f"{row['one_kernel']:.1f} | {row['three_kernels']:.1f} | {compiled}"
-        assert f"| {' x '.join(map(str, row['sizes']))} | {times} |" in PAGE
+        times = " | ".join(f"{row[name]:.1f}" for name in ("one_kernel", "three_kernels", "torch_compile"))
+        assert f"| {row['dtype']}, {row['sizes']}, {row['phase']} | {times} |" in PAGE
+
+
+def test_the_times_of_early_launches() -> None:
+    """The page has some of the rows."""
+    lines = PAGE[PAGE.index("| operator, size, dtype, phase |") :].split("\n\n")[0].splitlines()[2:]
+    rows = {}
+    for row in json.loads((RESULTS / "early-launch.json").read_text())["rows"]:
+        names = ("plain", "early", "lets_next_begin", "torch_compile")
+        times = [f"{row[name]:.2f}" if name in row else "." for name in names]
+        rows[f"{row['operator']} {row['sizes']}, {row['dtype']}, {row['phase']}"] = times
+    assert len(lines) > 5
+    for line in lines:
+        what, *times = (part.strip() for part in line.strip("|").split("|"))
+        assert times == rows[what]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -49,6 +49,7 @@ def test_the_schema_is_one(file: Path, version: int) -> None:
 #: (tests/meta/test_mutation_on_gpu.py). What single kernels take is compared with docs/performance.md
 #: (tests/meta/test_kernel_times.py).
 _NO_REPORTS = (
+    "early-launch.json",
     "gate-study.json",
     "kernels-mlp.json",
     "lltm-few-rows.json",
