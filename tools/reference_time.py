@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
 import resource
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.running import option_values
+from tools import own_package
 from tools.mutation.operators import Mutant, mutants, sample
 from tools.verdict_time import CANDIDATE as RMS_NORM
 
@@ -127,11 +127,11 @@ def _timed(folder: Path, options: Sequence[str]) -> tuple[float, float, int]:
     """Seconds by the clock, seconds of all processors, and the exit code."""
     command = [sys.executable, "-m", "harness", "judge", "--candidate=it.py:fast", "--reference=it.py:slow"]
     command += ["--example=it.py:args", "--device=cpu", "--report=report.json", *options]
-    environment = {**os.environ, "LLTM_CONFORMANCE_CACHE": str(folder / "cache")}
+    environment = {**own_package.environment(), "LLTM_CONFORMANCE_CACHE": str(folder / "cache")}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, FAILED):
+    if done.returncode not in (0, FAILED) or not (folder / "report.json").is_file():
         print(done.stdout[-1000:], done.stderr[-1000:], file=sys.stderr)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.returncode
 

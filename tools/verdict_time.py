@@ -19,6 +19,7 @@ from pathlib import Path
 
 from harness.building.cache import state_root
 from harness.report.atomic_write import write_atomically
+from tools import own_package
 
 CANDIDATE = """
 import torch
@@ -105,7 +106,9 @@ def _clocked(folder: Path, name: str, served: bool, command: Sequence[str]) -> T
 
 def _run(folder: Path, command: Sequence[str]) -> int:
     program = [sys.executable, "-m", "harness", *command]
-    done = subprocess.run(program, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        program, cwd=folder, env=own_package.environment(), capture_output=True, text=True, check=False
+    )
     if done.returncode:
         print(
             f"{' '.join(command)}: exit code {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}",
