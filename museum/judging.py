@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import NoEvidence, UsageError
+from harness.executing.module_path import with_this_tree
 from harness.report.report import Report
 from museum.entries import HERE, Entry
 
@@ -33,9 +34,8 @@ def judged(entry: Entry, folders: Sequence[Path], report: Path, here: Path = HER
     """
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    known = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
     # The folders come before site-packages: the release is found even where another one is installed.
-    path = os.pathsep.join([*map(str, folders), str(ROOT), *known])
+    path = os.pathsep.join([*map(str, folders), with_this_tree(os.environ)])
     done = subprocess.run(
         command(entry, report.resolve(), here),
         capture_output=True,

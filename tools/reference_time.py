@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import resource
 import statistics
 import subprocess
@@ -22,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from harness.executing.module_path import with_this_tree
 from harness.running import option_values
-from tools import own_package
 from tools.mutation.operators import Mutant, mutants, sample
 from tools.verdict_time import CANDIDATE as RMS_NORM
 
@@ -127,9 +128,9 @@ def _timed(folder: Path, options: Sequence[str]) -> tuple[float, float, int]:
     """Seconds by the clock, seconds of all processors, and the exit code."""
     command = [sys.executable, "-m", "harness", "judge", "--candidate=it.py:fast", "--reference=it.py:slow"]
     command += ["--example=it.py:args", "--device=cpu", "--report=report.json", *options]
-    environment = {**own_package.environment(), "LLTM_CONFORMANCE_CACHE": str(folder / "cache")}
+    own = {"PYTHONPATH": with_this_tree(os.environ), "LLTM_CONFORMANCE_CACHE": str(folder / "cache")}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **own}, capture_output=True, text=True, check=False)
     seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, FAILED) or not (folder / "report.json").is_file():
         print(done.stdout[-1000:], done.stderr[-1000:], file=sys.stderr)

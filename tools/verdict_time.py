@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.building.cache import state_root
+from harness.executing.module_path import with_this_tree
 from harness.report.atomic_write import write_atomically
-from tools import own_package
 
 CANDIDATE = """
 import torch
@@ -106,9 +106,8 @@ def _clocked(folder: Path, name: str, served: bool, command: Sequence[str]) -> T
 
 def _run(folder: Path, command: Sequence[str]) -> int:
     program = [sys.executable, "-m", "harness", *command]
-    done = subprocess.run(
-        program, cwd=folder, env=own_package.environment(), capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": with_this_tree(os.environ)}
+    done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         print(
             f"{' '.join(command)}: exit code {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}",

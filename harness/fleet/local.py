@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO
 
 from harness.errors import Broken, HarnessError
+from harness.executing.module_path import with_this_tree
 from harness.fleet.outcome import DIED, Outcome
 from harness.fleet.request import Request
 
-_ROOT = Path(__file__).parents[2]
 #: Workers in a row that end before they are ready, after which the fleet ends.
 _FAILED_STARTS = 3
 #: Bytes that are read at a time from a worker.
@@ -41,13 +41,12 @@ class WorkerProcess:
         self.place = place
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the worker lives
         program = [sys.executable, "-P", "-m", "harness.fleet.worker", f"--root={root}", f"--parent={os.getpid()}"]
-        path = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             [*program, f"--command={json.dumps(list(command)) if command else ''}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **place.variables},
+            env={**os.environ, "PYTHONPATH": with_this_tree(os.environ), **place.variables},
             start_new_session=True,  # Ctrl-C is for the fleet, which ends its workers
         )
         self._read = b""

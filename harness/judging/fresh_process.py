@@ -17,15 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any
 
 from harness import discovery
 from harness.errors import HarnessError
 from harness.executing.lifeline import end_with_parent
+from harness.executing.module_path import ROOT, with_this_tree
 from harness.judging import exit_status
 
-_ROOT = Path(__file__).parents[2]
 #: The environment before any candidate was imported: a fresh process inherits nothing that a candidate has set.
 _environment: dict[str, str] = {}
 #: Seconds between two checks whether a question is answered.
@@ -82,14 +81,13 @@ class _Server:
 
 def _started() -> _Server:
     """A server that is a new process."""
-    path = os.pathsep.join([str(_ROOT), *filter(None, [_environment.get("PYTHONPATH")])])
     process = subprocess.Popen(
         [sys.executable, "-c", "from harness.judging.fresh_process import serve; serve()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        cwd=_ROOT,
-        env={**_environment, "PYTHONPATH": path},
+        cwd=ROOT,
+        env={**_environment, "PYTHONPATH": with_this_tree(_environment)},
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -107,7 +105,7 @@ def begin() -> None:
     if child == 0:
         try:
             end_with_parent(parent)
-            os.chdir(_ROOT)
+            os.chdir(ROOT)
             for descriptor in map(int, os.listdir("/dev/fd")):
                 if descriptor > 2 and descriptor not in (questions, answers):
                     with contextlib.suppress(OSError):

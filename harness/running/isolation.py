@@ -26,6 +26,7 @@ from backends.base import TRITON_INTERPRETED
 from harness.building.cache import expected_root
 from harness.candidate import Candidate
 from harness.errors import Broken, HarnessError, Unavailable, UsageError
+from harness.executing.module_path import with_this_tree
 from harness.judging import foreign_text, stored
 from harness.judging.judge import judge
 from harness.judging.property import Property
@@ -42,7 +43,6 @@ from harness.running.runner_process import RunnerProcess
 from harness.running.sanitizers import Sanitizers
 from harness.running.selection import Selection, Slot, declarations
 
-_ROOT = Path(__file__).parents[2]
 #: Characters of a reason, and of a text among the figures, that are taken over from another process.
 _TEXT = 100_000
 #: Processes that are at work at a time for each judge: itself or its candidate, and the inner process.
@@ -304,11 +304,10 @@ class Isolation:
         folder = sandbox.scratch(slot.source.text) if isinstance(slot.source, Candidate) else Path.cwd()
         command = [sys.executable, "-P", "-m", inside_runner.__name__]
         environment = sandbox.environment(folder, slot.device) if foreign else dict(os.environ)
-        path = [str(_ROOT), *filter(None, [environment.get("PYTHONPATH")]), str(Path.cwd())]
         return RunnerProcess(
             sandbox.command(command, folder, self._choice, self._writable) if foreign else command,
             folder,
-            {**environment, "PYTHONPATH": os.pathsep.join(path)},
+            {**environment, "PYTHONPATH": with_this_tree(environment, str(Path.cwd()))},
             self._limits.memory,
             signal_offset=foreign and sandbox.is_used(self._choice),
             descriptors=(self._traced().fileno(),),

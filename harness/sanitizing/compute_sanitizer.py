@@ -24,6 +24,7 @@ from harness.building import build
 from harness.candidate import Candidate
 from harness.discovery import FoundBackend
 from harness.errors import Unavailable, UsageError
+from harness.executing.module_path import with_this_tree
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import Report
 from harness.running import candidate_files, environment, sandbox, suite
@@ -35,7 +36,6 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 #: Seconds for one tool on one slot.
 _LIMIT = 540.0
 _ATTEMPTS = 2
-_ROOT = Path(__file__).parents[2]
 
 
 def program() -> str:
@@ -74,8 +74,8 @@ class WatchedCalls:
             # Its kernels have lines then, which tells them from those of libraries.
             lines = f"{variables.get('NVCC_APPEND_FLAGS', '')} -lineinfo".strip()
             variables = {**sandbox.environment(self._scratch()), "NVCC_APPEND_FLAGS": lines}
-        path = [str(_ROOT), *filter(None, [variables.get("PYTHONPATH")]), str(Path.cwd())]
-        own = {"PYTHONPATH": os.pathsep.join(path), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "1"}
+        path = with_this_tree(variables, str(Path.cwd()))
+        own = {"PYTHONPATH": path, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "OMP_NUM_THREADS": "1"}
         return {**variables, **own}
 
     def build(self) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.executing.module_path import with_this_tree
 from tests.meta.conftest import ROOT
 from tests.meta.tiers import TOOL
-from tools import own_package
 
 
 @pytest.mark.parametrize("before", [None, "elsewhere"])
@@ -23,7 +23,7 @@ def test_a_process_in_another_folder_imports_this_tree(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     if before is not None:
         monkeypatch.setenv("PYTHONPATH", before)
-    environment = own_package.environment()
+    environment = {**os.environ, "PYTHONPATH": with_this_tree(os.environ)}
     assert environment["PYTHONPATH"].split(os.pathsep)[1:] == ([] if before is None else [before])
     script = "import harness; print(harness.__file__)"
     done = subprocess.run(
