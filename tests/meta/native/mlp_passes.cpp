@@ -73,6 +73,13 @@ struct Network {
     return values;
   }
 
+  /// relu(product + bias), row by row.
+  static std::vector<double> activated(const Numbers& product, const Numbers& bias) {
+    std::vector<double> values(product.begin(), product.end());
+    for (size_t k = 0; k < values.size(); ++k) values[k] += static_cast<double>(bias[k % bias.size()]);
+    return relu(values);
+  }
+
   void small() {
     const int64_t features = sizes.input_features, units = sizes.hidden_size, outputs = sizes.output_size;
     const Numbers x = drawn(sizes.batch * features), w = drawn(units * features), b = drawn(units);
@@ -90,10 +97,8 @@ struct Network {
     const Numbers b = drawn(units), product = drawn(sizes.batch * units);
     Numbers hidden = place_for(sizes.batch * units);
     std::copy(product.begin(), product.end(), hidden.begin());
-    std::vector<double> expected(product.begin(), product.end());
-    for (size_t k = 0; k < expected.size(); ++k) expected[k] += static_cast<double>(b[k % units]);
     operators::launch_hidden_forward(dtype, sizes, b.data(), hidden.data(), nullptr);
-    hold("hidden", hidden, relu(expected));
+    hold("hidden", hidden, activated(product, b));
   }
 
   void narrow() {
@@ -103,11 +108,9 @@ struct Network {
     const Numbers out_w = drawn(outputs * units), out_b = drawn(outputs);
     Numbers hidden = place_for(sizes.batch * units), output = place_for(sizes.batch * outputs);
     std::copy(product.begin(), product.end(), hidden.begin());
-    std::vector<double> expected(product.begin(), product.end());
-    for (size_t k = 0; k < expected.size(); ++k) expected[k] += static_cast<double>(b[k % units]);
     operators::launch_narrow_output(dtype, sizes, b.data(), out_w.data(), out_b.data(), hidden.data(), output.data(),
                                     nullptr);
-    hold("hidden", hidden, relu(expected));
+    hold("hidden", hidden, activated(product, b));
     hidden.resize(sizes.batch * units);
     hold("output", output, layer(hidden, out_w, out_b, units));
   }
