@@ -25,6 +25,7 @@ CASES = (
     _case("no-rows-no-features", 0, 0, 4, "both empty", "size"),
     _case("whole-vectors", 50, 72, 136, "rows of whole vectors, too many for a kernel of small cells", "size"),
     _case("few-states", 50, 2048, 16, "the same, and long sums", "size"),
+    _case("few-rows", 24, 40, 272, "few rows of whole vectors, and too many states for a small backward", "size"),
     *(_case(f"state-{size}", 3, 5, size, "tail of a vector, a warp or a block", "size") for size in _TAIL_STATES),
     *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "block") for size in _BLOCK_STATES),
     _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),

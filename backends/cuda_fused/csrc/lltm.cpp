@@ -1,5 +1,6 @@
 // LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), one for its forward with few rows
-// (lltm_few_rows.cu, lltm_few_rows_float.cu), otherwise PyTorch's products with one pass around them (lltm.cu).
+// (lltm_few_rows.cu, lltm_few_rows_float.cu) and one for the gradient of its weights (lltm_few_rows_weights.cu),
+// otherwise PyTorch's products with one pass around them (lltm.cu).
 //
 // The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
 // an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows that are not short, the bias
@@ -24,9 +25,12 @@ constexpr int64_t kManyRows = 1024;
 /// Elements of the state from which on that is so in half types, and the bias adds no time to a product.
 constexpr int64_t kLongState = 512;
 
-/// Whether a product is called in the form that is fastest for half types and many rows that are not short.
+/// Whether there are many rows, and none is short.
+static bool is_long(int64_t rows, int64_t state_size) { return rows >= kManyRows && state_size >= kLongState; }
+
+/// Whether a product is called in the form that is fastest for half types if `is_long`.
 static bool is_of_halves(const Tensor& rows, int64_t state_size) {
-  return rows.element_size() == 2 && rows.size(0) >= kManyRows && state_size >= kLongState;
+  return rows.element_size() == 2 && is_long(rows.size(0), state_size);
 }
 
 static LltmSizes sizes_of(const Tensor& input, const Tensor& old_h) {
@@ -95,7 +99,7 @@ TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("lltm", torch::dispatch(k
 static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor& weights, int64_t state_size,
                                                    bool wants_h, bool wants_input) {
   const int64_t rows = d_gates.size(0), columns = weights.size(1);
-  if (!wants_h || !wants_input || (rows >= kManyRows && state_size >= kLongState)) {
+  if (!wants_h || !wants_input || is_long(rows, state_size)) {
     return {wants_h ? d_gates.mm(weights.slice(1, 0, state_size)) : Tensor(),
             wants_input ? d_gates.mm(weights.slice(1, state_size)) : Tensor()};
   }
@@ -109,9 +113,18 @@ static std::pair<Tensor, Tensor> gradients_of_rows(Tensor d_gates, const Tensor&
 }
 
 static Tensor gradient_of_weights(const Tensor& d_gates, const Tensor& old_h, const Tensor& input) {
-  const int64_t state_size = old_h.size(1);
-  if (!is_of_halves(d_gates, state_size)) return d_gates.t().mm(join(old_h, input));
-  const Tensor d_weights = at::empty({d_gates.size(1), state_size + input.size(1)}, d_gates.options());
+  const LltmSizes sizes = sizes_of(input, old_h);
+  const int64_t state_size = sizes.state_size;
+  const at::ScalarType dtype = d_gates.scalar_type();
+  const bool few =
+      has_few_rows_gradient(dtype, sizes, {d_gates.const_data_ptr(), old_h.const_data_ptr(), input.const_data_ptr()});
+  if (!few && !is_of_halves(d_gates, state_size)) return d_gates.t().mm(join(old_h, input));
+  const Tensor d_weights = at::empty({d_gates.size(1), state_size + sizes.input_features}, d_gates.options());
+  if (few) {
+    launch_few_rows_gradient(dtype, sizes, d_gates.const_data_ptr(), old_h.const_data_ptr(), input.const_data_ptr(),
+                             d_weights.mutable_data_ptr(), current_stream(input));
+    return d_weights;
+  }
   Tensor of_h = d_weights.slice(1, 0, state_size), of_input = d_weights.slice(1, state_size);
   at::mm_out(of_h, d_gates.t(), old_h);
   at::mm_out(of_input, d_gates.t(), input);

@@ -73,4 +73,13 @@ void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const voi
                              const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
                              void* gates, void* stream);
 
+// lltm_few_rows_weights.cu: the gradient of the weights, for half types.
+
+/// Whether the kernel for few rows takes these sizes, and these pointers to d_gates, old_h and input, on the current
+/// device.
+bool has_few_rows_gradient(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers);
+
+void launch_few_rows_gradient(ScalarType dtype, const LltmSizes& sizes, const void* d_gates, const void* old_h,
+                              const void* input, void* d_weights, void* stream);
+
 }  // namespace OPERATOR_NAMESPACE

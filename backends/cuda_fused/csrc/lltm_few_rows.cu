@@ -4,7 +4,7 @@
 // The warps have kTerms terms of the products at a time. Each lane copies what it multiplies to a place of its own in
 // shared memory, for `ahead` rounds before it waits for the first: the kernel waits for memory and for little else.
 //
-// A lane copies kPiece neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
+// A lane copies kHalves neighbouring terms at once. The instruction wants other terms of it (tensor_cores.h), but a sum
 // of products is the same if both factors have their terms in another order.
 //
 // Not on AMD GPUs: tensor_cores.h has no instruction of theirs.
@@ -33,13 +33,13 @@ void launch_few_rows_forward(ScalarType, const LltmSizes&, const void*, const vo
 
 static_assert(kStates == kTileColumns);
 /// Terms that a lane loads at once, 16 bytes of them; and a warp, whose lanes 4g to 4g + 3 have those of row g.
-constexpr int kPiece = kVectorBytes / 2, kTerms = 4 * kPiece;
+constexpr int kTerms = 4 * kHalves;
 /// Rows of a batch, at most, in tiles.
 constexpr int kMostTiles = kMostRows / kTileRows;
 
 /// A piece, as registers of two terms each.
 struct alignas(kVectorBytes) Piece {
-  uint32_t pair[kPiece / 2];
+  uint32_t pair[kHalves / 2];
 };
 
 /// What a lane copies in a round: pieces of a row of the weights for each gate, and of two rows of each tile.
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kBlockSize)
   const auto first_of = [&](int round) { return (warp + round * kWarps) * kTerms; };
   const scalar_t* const own_weights = factors.weights + (first_state + g) * columns;
   const auto begin_round = [&](int round, int place) {
-    const int column = first_of(round) + t * kPiece;
+    const int column = first_of(round) + t * kHalves;
     if (column < columns) {
       Piece(&to)[kPieces<tiles>][kBlockSize] = shared.pieces[place];
       for (int gate = 0; gate < kGates; ++gate) {
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kBlockSize)
 #pragma unroll 1
   for (int round = 0, place = 0; first_of(round) < columns; ++round, place = place + 1 < ahead ? place + 1 : 0) {
     wait_for_groups<ahead - 1>();
-    const bool is_there = first_of(round) + t * kPiece < columns;  // where it is not, zeros are multiplied
+    const bool is_there = first_of(round) + t * kHalves < columns;  // where it is not, zeros are multiplied
     const auto piece = [&](int which) { return is_there ? shared.pieces[place][which][thread] : Piece{}; };
     Piece of_gate[kGates];
     for (int gate = 0; gate < kGates; ++gate) of_gate[gate] = piece(gate);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kBlockSize)
     for (int tile = 0; tile < tiles; ++tile) {
       const Piece upper = piece(kGates + 2 * tile), lower = piece(kGates + 2 * tile + 1);
 #pragma unroll
-      for (int pair = 0; pair < kPiece / 2; pair += 2) {
+      for (int pair = 0; pair < kHalves / 2; pair += 2) {
         const uint32_t rows[4] = {upper.pair[pair], lower.pair[pair], upper.pair[pair + 1], lower.pair[pair + 1]};
         for (int gate = 0; gate < kGates; ++gate) {
           multiply_tiles<scalar_t>(sums[gate][tile], rows, {of_gate[gate].pair[pair], of_gate[gate].pair[pair + 1]});
@@ -120,10 +120,6 @@ __global__ void __launch_bounds__(kBlockSize)
   write_next_state<tiles * kTileRows>(sizes, shared.sums, next);
 }
 
-static FewRows few(const LltmSizes& sizes) {
-  return {static_cast<int>(sizes.batch), static_cast<int>(sizes.input_features), static_cast<int>(sizes.state_size)};
-}
-
 /// Elements of the weights up to which the kernels are faster than the products: the fewer rows, the more.
 static int64_t most_weights(bool is_float, int64_t batch) {
   if (batch <= kTileRows) return int64_t{26} << 20;
@@ -141,12 +137,8 @@ bool has_few_rows(ScalarType dtype, const LltmSizes& sizes, std::initializer_lis
   const int64_t columns = sizes.state_size + sizes.input_features;
   if (kGates * sizes.state_size * columns > most) return false;
   if (is_float ? sizes.batch < kLeastRowsOfFloats || !has_memory_for_floats(sizes) : !has_tensor_cores()) return false;
-  // A piece of float is half as long, but a block has kStates elements of the state anyway.
-  bool is_of_pieces = sizes.state_size % kPiece == 0 && sizes.input_features % kPiece == 0;
-  for (const void* pointer : pointers) {
-    is_of_pieces = is_of_pieces && reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0;
-  }
-  return is_of_pieces;
+  // A vector of float has half as many elements, but a block has kStates elements of the state anyway.
+  return is_of_vectors(sizes, pointers);
 }
 
 template <typename scalar_t>
@@ -175,10 +167,10 @@ void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const voi
   for_dtype(dtype, [&]<typename scalar_t>() {
     const auto read = [](const void* pointer) { return static_cast<const scalar_t*>(pointer); };
     const auto written = [](void* pointer) { return static_cast<scalar_t*>(pointer); };
-    const Factors<scalar_t> factors{read(old_h), read(input), read(weights)};
+    const Factors<scalar_t> factors{{read(old_h), read(input)}, read(weights)};
     const NextState<scalar_t> next{read(bias), read(old_cell), written(new_h), written(new_cell), written(gates)};
-    if constexpr (sizeof(scalar_t) == 2) launch_halves(few(sizes), factors, next, stream);
-    if constexpr (sizeof(scalar_t) == 4) launch_few_rows_of_floats(few(sizes), factors, next, stream);
+    if constexpr (sizeof(scalar_t) == 2) launch_halves(FewRows(sizes), factors, next, stream);
+    if constexpr (sizeof(scalar_t) == 4) launch_few_rows_of_floats(FewRows(sizes), factors, next, stream);
   });
 }
 

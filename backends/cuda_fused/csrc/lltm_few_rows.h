@@ -1,11 +1,13 @@
-// What the kernels of LLTM for few rows share: lltm_few_rows.cu, for half types, and lltm_few_rows_float.cu.
+// What the kernels of LLTM for few rows share: those of the forward, lltm_few_rows.cu for half types and
+// lltm_few_rows_float.cu, and lltm_few_rows_weights.cu.
 //
-// A block has kStates elements of the state, in all three gates and in a group of the rows. Its warps share out the
-// terms of the products. Their sums are added up in shared memory, in the order of the warps, and become the next
-// state.
+// In the forward, a block has kStates elements of the state, in all three gates and in a group of the rows. Its warps
+// share out the terms of the products. Their sums are added up in shared memory, in the order of the warps, and become
+// the next state.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "functions.h"
 #include "launch.h"
@@ -22,9 +24,26 @@ constexpr int kMostRows = 64;
 /// Rounds that are on their way: as many as fit the 227 KiB of a block on Hopper, or the 99 KiB on Ada.
 constexpr int kAhead = 5, kAheadOfLittle = 2;
 
-/// Sizes for which `has_few_rows` is true fit an int, and so do all offsets.
+/// Neighbours of half types that are read together.
+constexpr int kHalves = kVectorBytes / 2;
+
+/// Whether the rows of old_h and of input are whole vectors of half types, and all pointers are aligned to them.
+inline bool is_of_vectors(const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
+  bool aligned = sizes.state_size % kHalves == 0 && sizes.input_features % kHalves == 0;
+  for (const void* pointer : pointers) {
+    aligned = aligned && reinterpret_cast<std::uintptr_t>(pointer) % kVectorBytes == 0;
+  }
+  return aligned;
+}
+
+/// Sizes for which `has_few_rows` or `has_few_rows_gradient` is true fit an int, and so do all offsets.
 struct FewRows {
   int batch, input_features, state_size;
+
+  explicit FewRows(const LltmSizes& sizes)
+      : batch(static_cast<int>(sizes.batch)),
+        input_features(static_cast<int>(sizes.input_features)),
+        state_size(static_cast<int>(sizes.state_size)) {}
 
   __host__ __device__ int columns() const { return state_size + input_features; }
   __host__ __device__ int state_groups() const { return state_size / kStates; }
@@ -34,16 +53,22 @@ struct FewRows {
   __device__ int row_group() const { return static_cast<int>(blockIdx.x) / state_groups(); }
 };
 
-/// What is multiplied: [old_h, input] by the weights.
+/// [old_h, input], which lie apart.
 template <typename scalar_t>
-struct Factors {
-  const scalar_t *old_h, *input, *weights;
+struct JoinedRows {
+  const scalar_t *old_h, *input;
 
   /// Where the elements of a row from `column` on are, which is a multiple of the elements that are read together.
   __device__ const scalar_t* element(const FewRows& sizes, int row, int column) const {
     return column < sizes.state_size ? old_h + row * sizes.state_size + column
                                      : input + row * sizes.input_features + (column - sizes.state_size);
   }
+};
+
+/// What the forward multiplies.
+template <typename scalar_t>
+struct Factors : JoinedRows<scalar_t> {
+  const scalar_t* weights;
 };
 
 /// What the end reads and writes beside the sums. Gates that are null are not wanted.
