@@ -12,7 +12,7 @@ IMPLEMENTATION = CompiledOperator(
     namespace="cuda_fused",
     sources=(
         *(CSRC / "lltm.cu", CSRC / "lltm_small.cu", CSRC / "lltm_few_rows.cu", CSRC / "lltm_few_rows_float.cu"),
-        *(CSRC / "lltm_few_rows_weights.cu", CSRC / "lltm.cpp"),
+        *(CSRC / "lltm_few_rows_weights.cu", CSRC / "lltm_few_rows_weights_float.cu", CSRC / "lltm.cpp"),
     ),
     include_dirs=(CSRC, SHARED_CUDA, NATIVE),
     under_transforms=transforms.lltm,

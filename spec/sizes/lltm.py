@@ -26,6 +26,7 @@ CASES = (
     _case("whole-vectors", 50, 72, 136, "rows of whole vectors, too many for a kernel of small cells", "size"),
     _case("few-states", 50, 2048, 16, "the same, and long sums", "size"),
     _case("few-rows", 24, 40, 272, "few rows of whole vectors, and too many states for a small backward", "size"),
+    _case("fewer-rows", 9, 40, 272, "the same, and few enough for a kernel of float too", "size"),
     *(_case(f"state-{size}", 3, 5, size, "tail of a vector, a warp or a block", "size") for size in _TAIL_STATES),
     *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "block") for size in _BLOCK_STATES),
     _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),

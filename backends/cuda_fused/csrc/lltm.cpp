@@ -1,6 +1,6 @@
 // LLTM in fused kernels: one for the whole cell where it is small (lltm_small.cu), one for its forward with few rows
-// (lltm_few_rows.cu, lltm_few_rows_float.cu) and one for the gradient of its weights (lltm_few_rows_weights.cu),
-// otherwise PyTorch's products with one pass around them (lltm.cu).
+// (lltm_few_rows.cu, lltm_few_rows_float.cu) and one for the gradient of its weights (lltm_few_rows_weights.cu,
+// lltm_few_rows_weights_float.cu), otherwise PyTorch's products with one pass around them (lltm.cu).
 //
 // The time of a product depends on the form of the call, by up to a factor of eight. The forms here were the fastest on
 // an H200 in all dtypes of their kind (docs/performance.md). With half types and many rows that are not short, the bias

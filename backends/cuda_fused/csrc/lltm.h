@@ -73,7 +73,7 @@ void launch_few_rows_forward(ScalarType dtype, const LltmSizes& sizes, const voi
                              const void* bias, const void* old_h, const void* old_cell, void* new_h, void* new_cell,
                              void* gates, void* stream);
 
-// lltm_few_rows_weights.cu: the gradient of the weights, for half types.
+// lltm_few_rows_weights.cu, lltm_few_rows_weights_float.cu: the gradient of the weights.
 
 /// Whether the kernel for few rows takes these sizes, and these pointers to d_gates, old_h and input, on the current
 /// device.

@@ -1,5 +1,6 @@
 // What the kernels of LLTM for few rows share: those of the forward, lltm_few_rows.cu for half types and
-// lltm_few_rows_float.cu, and lltm_few_rows_weights.cu.
+// lltm_few_rows_float.cu, and those of the gradient of the weights, lltm_few_rows_weights.cu and
+// lltm_few_rows_weights_float.cu.
 //
 // In the forward, a block has kStates elements of the state, in all three gates and in a group of the rows. Its warps
 // share out the terms of the products. Their sums are added up in shared memory, in the order of the warps, and become
@@ -19,8 +20,10 @@ namespace OPERATOR_NAMESPACE {
 constexpr int kWarps = static_cast<int>(kBlockSize) / kLanes, kGates = 3;
 /// Elements of the state that a block has.
 constexpr int kStates = 8;
-/// Rows of a batch, at most.
+/// Rows of a batch in the forward, at most.
 constexpr int kMostRows = 64;
+/// Rows for the gradient of the weights, at most: with more a library's product is faster.
+constexpr int kMostGradientRows = 32, kMostGradientRowsOfFloats = 16;
 /// Rounds that are on their way: as many as fit the 227 KiB of a block on Hopper, or the 99 KiB on Ada.
 constexpr int kAhead = 5, kAheadOfLittle = 2;
 
@@ -128,5 +131,8 @@ bool has_memory_for_floats(const LltmSizes& sizes);
 
 void launch_few_rows_of_floats(const FewRows& sizes, const Factors<float>& factors, const NextState<float>& next,
                                void* stream);
+
+void launch_few_rows_gradient_of_floats(const FewRows& sizes, const float* d_gates, const JoinedRows<float>& joined,
+                                        float* d_weights, void* stream);
 
 }  // namespace OPERATOR_NAMESPACE

@@ -1,4 +1,5 @@
-// The gradient of LLTM's weights in one kernel, for half types and few rows: d_gates^T [old_h, input] on tensor cores.
+// The gradient of LLTM's weights in one kernel, for few rows: d_gates^T [old_h, input]. Half types, on tensor cores;
+// lltm_few_rows_weights_float.cu has float.
 //
 // With few rows its time is that of writing the result. A library's product wants [old_h, input] in one piece, which
 // takes a kernel more, and memory while the result is there. Here a block copies its columns of all rows to shared
@@ -39,8 +40,6 @@ constexpr int kColumns = kOwnColumns * kWarpsAcross;
 static_assert(kUnits == kColumns);
 /// Tiles of a warp, down and across.
 constexpr int kUnitTiles = kOwnUnits / kTileRows, kColumnTiles = kOwnColumns / kTileColumns;
-/// With more rows a library's product is faster.
-constexpr int kMostGradientRows = 32;
 
 /// Some columns of all rows. The padding lets the lanes that read four rows do so from different banks.
 template <typename scalar_t>
@@ -135,24 +134,34 @@ __global__ void __launch_bounds__(kBlockSize)
 }
 
 bool has_few_rows_gradient(ScalarType dtype, const LltmSizes& sizes, std::initializer_list<const void*> pointers) {
-  if ((dtype != ScalarType::Half && dtype != ScalarType::BFloat16) || sizes.batch > kMostGradientRows) return false;
+  const bool is_float = dtype == ScalarType::Float;
+  if (!is_float && dtype != ScalarType::Half && dtype != ScalarType::BFloat16) return false;
+  if (sizes.batch > (is_float ? kMostGradientRowsOfFloats : kMostGradientRows)) return false;
   // Offsets in the result fit an int.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (sizes.state_size > kMost || sizes.input_features > kMost) return false;
   if (sizes.state_size + sizes.input_features > kMost / (kGates * sizes.state_size)) return false;
-  return is_of_vectors(sizes, pointers) && has_tensor_cores();
+  return is_of_vectors(sizes, pointers) && (is_float || has_tensor_cores());
+}
+
+template <typename scalar_t>
+static void launch_halves(const FewRows& sizes, const scalar_t* d_gates, const JoinedRows<scalar_t>& joined,
+                          scalar_t* d_weights, void* stream) {
+  const int down = (kGates * sizes.state_size + kUnits - 1) / kUnits;
+  const int across = (sizes.columns() + kColumns - 1) / kColumns;
+  launch_blocks_early("few_rows_gradient_kernel", few_rows_gradient_kernel<scalar_t>,
+                      {static_cast<unsigned>(down * across)}, {kBlockSize}, stream, sizes, d_gates, joined, d_weights);
 }
 
 void launch_few_rows_gradient(ScalarType dtype, const LltmSizes& sizes, const void* d_gates, const void* old_h,
                               const void* input, void* d_weights, void* stream) {
-  const int64_t down = (kGates * sizes.state_size + kUnits - 1) / kUnits;
-  const int64_t across = (sizes.state_size + sizes.input_features + kColumns - 1) / kColumns;
   for_dtype(dtype, [&]<typename scalar_t>() {
-    if constexpr (sizeof(scalar_t) == 2) {
-      const auto read = [](const void* pointer) { return static_cast<const scalar_t*>(pointer); };
-      launch_blocks_early("few_rows_gradient_kernel", few_rows_gradient_kernel<scalar_t>,
-                          {static_cast<unsigned>(down * across)}, {kBlockSize}, stream, FewRows(sizes), read(d_gates),
-                          {read(old_h), read(input)}, static_cast<scalar_t*>(d_weights));
+    const auto read = [](const void* pointer) { return static_cast<const scalar_t*>(pointer); };
+    const JoinedRows<scalar_t> joined{read(old_h), read(input)};
+    scalar_t* const written = static_cast<scalar_t*>(d_weights);
+    if constexpr (sizeof(scalar_t) == 2) launch_halves(FewRows(sizes), read(d_gates), joined, written, stream);
+    if constexpr (sizeof(scalar_t) == 4) {
+      launch_few_rows_gradient_of_floats(FewRows(sizes), read(d_gates), joined, written, stream);
     }
   });
 }

@@ -1,8 +1,8 @@
 // The gradient of LLTM's weights for few rows, of cuda-fused, on an emulated device, against loops in double.
 //
-// Arguments: float16, bfloat16 or float32; batch, input_features and state_size; by how many elements the memory of
-// the input is off what a GPU's is aligned to. It prints "right", what was wrong, or "other products" where the host
-// chooses those of PyTorch.
+// Arguments: float16, bfloat16, float32 or float64; batch, input_features and state_size; by how many elements the
+// memory of the input is off what a GPU's is aligned to. It prints "right", what was wrong, or "other products" where
+// the host chooses those of PyTorch.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -70,7 +70,9 @@ int main(int, char** given) {
     run<c10::Half>(operators::ScalarType::Half, 0x1p-11, sizes, offset);
   } else if (dtype == "bfloat16") {
     run<c10::BFloat16>(operators::ScalarType::BFloat16, 0x1p-8, sizes, offset);
-  } else {
+  } else if (dtype == "float32") {
     run<float>(operators::ScalarType::Float, 0x1p-24, sizes, offset);
+  } else {
+    run<double>(operators::ScalarType::Double, 0x1p-53, sizes, offset);
   }
 }
