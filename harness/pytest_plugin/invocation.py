@@ -11,6 +11,7 @@ from harness.building.cache import cache_root
 #: The files of the suite that `python -m harness judge` runs, with its configuration.
 SUITE = Path(__file__).with_name("suite")
 _OPTIONS = (
+    *("-p", "harness.pytest_plugin.garbage"),  # before what takes long to import
     *("-p", "harness.pytest_plugin.plugin", "-c", str(SUITE / "pytest.ini"), "--import-mode=importlib"),
     # No assertion here is a test's: to rewrite them takes longer than some properties.
     *("--assert=plain", "-q", "--no-header"),
