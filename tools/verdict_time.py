@@ -7,7 +7,6 @@ the expected results are kept by then. Run it on a machine that does nothing els
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -17,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.bench import record
 from harness.building.cache import state_root
 from harness.executing.module_path import with_this_tree
-from harness.report.atomic_write import write_atomically
+from harness.running import environment
 
+KIND = "verdict-time"
 CANDIDATE = """
 import torch
 from torch import Tensor
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str]) -> int:
         found = _timed(Path(folder), given.device, given.report)
     print(f"| run | alone, s | with a server, s | load |\n| --- | --- | --- | --- |\n{_rows(found)}")
     if given.output:
-        write_atomically(given.output, json.dumps([asdict(one) for one in found], indent=1) + "\n")
+        about = {"kind": KIND, "schema": record.SCHEMA, "environment": environment.describe()}
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        record.write({**about, "rows": [asdict(one) for one in found]}, given.output)
     return int(any(one.code for one in found))
 
 
@@ -106,8 +109,8 @@ def _clocked(folder: Path, name: str, served: bool, command: Sequence[str]) -> T
 
 def _run(folder: Path, command: Sequence[str]) -> int:
     program = [sys.executable, "-m", "harness", *command]
-    environment = {**os.environ, "PYTHONPATH": with_this_tree(os.environ)}
-    done = subprocess.run(program, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    variables = {**os.environ, "PYTHONPATH": with_this_tree(os.environ)}
+    done = subprocess.run(program, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
         print(
             f"{' '.join(command)}: exit code {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}",
