@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
 import pytest
 
+from harness.executing import runner
+from harness.running import wire as framing
 from harness.running.wire import Wire
 
+_WRITEV = os.writev
 #: More than the buffers of a socket hold.
 LONG = bytes(range(256)) * 20_000
 
@@ -38,6 +42,35 @@ def test_messages_arrive_whole_and_in_order(ends: tuple[Wire, Connection]) -> No
     assert [wire.receive(60.0) for _ in range(3)] == [b"first", LONG, b""]
     thread.join()
     assert wire.is_silent()
+
+
+def test_what_the_runner_sends_arrives_whole(ends: tuple[Wire, Connection]) -> None:
+    wire, other = ends
+    messages = (b"header", LONG, b"")
+    thread = threading.Thread(target=runner.send, args=(other, *messages))
+    thread.start()
+    assert [wire.receive(60.0) for _ in messages] == list(messages)
+    thread.join()
+    assert wire.is_silent()
+
+
+def test_the_runner_makes_one_call_for_a_reply(ends: tuple[Wire, Connection], monkeypatch: pytest.MonkeyPatch) -> None:
+    wire, other = ends
+    calls = []
+
+    def counted(descriptor: int, parts: Sequence[memoryview]) -> int:
+        calls.append(len(parts))
+        return _WRITEV(descriptor, parts)
+
+    monkeypatch.setattr(os, "writev", counted)
+    runner.send(other, b"header", b"tensors")
+    assert [wire.receive(60.0) for _ in range(2)] == [b"header", b"tensors"]
+    assert calls == [4]
+
+
+@pytest.mark.parametrize("length", [0, 2**31 - 1, 2**31, 2**40])
+def test_the_runner_frames_a_message_as_the_judge_does(length: int) -> None:
+    assert runner._length(length) == framing._length(length)
 
 
 def test_who_does_not_read_holds_nobody(ends: tuple[Wire, Connection]) -> None:
