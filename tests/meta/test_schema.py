@@ -47,15 +47,18 @@ def test_the_schema_is_one(file: Path, version: int) -> None:
 #: (tests/meta/test_sweep.py). The gains of timing attacks are compared with docs/method.md
 #: (tests/meta/test_readme.py). The score of mutation reads which mutants a GPU noticed
 #: (tests/meta/test_mutation_on_gpu.py). What single kernels take is compared with docs/performance.md
-#: (tests/meta/test_kernel_times.py).
+#: (tests/meta/test_kernel_times.py); so are the times of a verdict (tests/meta/test_verdict_time.py), and a sweep
+#: before a change (tests/meta/test_sweep.py).
 _NO_REPORTS = (
     "early-launch.json",
     "gate-study.json",
     "kernels-mlp.json",
     "lltm-few-rows.json",
+    "lltm-weights-before.json",
     "mutation-on-gpu.json",
     "soak.json",
     "timing-attacks.json",
+    "verdict-time.json",
 )
 #: The committed records of the GPU and a report of the CPU, by file.
 COMMITTED = {

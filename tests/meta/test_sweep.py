@@ -113,3 +113,23 @@ def test_the_page_is_what_the_record_draws(path: Path) -> None:
     assert drawing.section(found, str(path)) in drawing.DOCUMENT.read_text(encoding="utf-8")
     picture = drawing.picture(GRIDS[found["operator"]], found["rows"])
     assert (drawing.PICTURES / f"{path.stem}.svg").read_text(encoding="utf-8") == picture
+
+
+def _float32(found: dict[str, Any], batch: int, state_size: int) -> str:
+    """What the page says of a point: the ratio to torch.compile, and in brackets the us of the backend."""
+    (point,) = (
+        point
+        for point in found["rows"]
+        if (point["dtype"], point["phase"]) == ("float32", "forward+backward")
+        and (point["sizes"]["batch"], point["sizes"]["state_size"]) == (batch, state_size)
+    )
+    return f"{point['ratios']['torch.compile']['median']:.2f} ({1e6 * point['seconds']['cuda-fused']['median']:.1f})"
+
+
+def test_the_page_says_what_the_gradient_of_few_rows_has_gained() -> None:
+    before = record.read(Path("results/nvidia-h200/lltm-weights-before.json"), "sweep")
+    now = record.read(Path("results/nvidia-h200/sweep-lltm.json"), "sweep")
+    page = drawing.DOCUMENT.read_text(encoding="utf-8")
+    for point in ((1, 512), (1, 1024), (1, 2048), (16, 1024), (16, 2048)):
+        (line,) = (line for line in page.splitlines() if line.startswith(f"| {point[0]} x {point[1]} | "))
+        assert line.endswith(f" | {_float32(before, *point)} | {_float32(now, *point)} |")

@@ -49,3 +49,22 @@ def test_a_server_that_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
         verdict_time.main([])
     assert ended.value.code == 2
     assert "end it by `python -m harness serve --stop`" in capsys.readouterr().err
+
+
+def test_the_page_has_the_times_of_the_record() -> None:
+    found = record.read(Path("results/cpu/verdict-time.json"), verdict_time.KIND)
+    times = {(row["name"], row["served"]): f"{row['seconds']:.2f}" for row in found["rows"]}
+    page = Path("docs/performance.md").read_text(encoding="utf-8")
+    for name in verdict_time.RUNS:
+        said = name.replace("all dtypes", "all four dtypes")
+        assert f"| {said} | {times[name, False]} | {times[name, True]} | " in page
+    assert f"at {found['environment']['commit'][:7]} (`results/cpu/verdict-time.json`)" in page
+
+
+def test_the_page_has_the_times_on_a_gpu() -> None:
+    found = record.read(Path("results/nvidia-h200/verdict-time.json"), verdict_time.KIND)
+    times = {(row["name"], row["served"]): f"{row['seconds']:.1f}" for row in found["rows"]}
+    gradients, levels = "values and gradients in all dtypes", "all levels in all dtypes"
+    said = " ".join(Path("docs/performance.md").read_text(encoding="utf-8").split())
+    assert f"values and gradients {times[gradients, False]} and {times[gradients, True]} s" in said
+    assert f"all levels {times[levels, False]} and {times[levels, True]} s" in said
