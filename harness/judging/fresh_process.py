@@ -106,11 +106,14 @@ def begin() -> None:
         try:
             end_with_parent(parent)
             os.chdir(ROOT)
+            # As in a new process, so that a child, which gives both numbers to others, cannot write among the replies.
+            os.dup2(questions, 0)
+            os.dup2(answers, 1)
             for descriptor in map(int, os.listdir("/dev/fd")):
-                if descriptor > 2 and descriptor not in (questions, answers):
+                if descriptor > 2:
                     with contextlib.suppress(OSError):
                         os.close(descriptor)
-            with os.fdopen(questions) as sys.stdin, os.fdopen(answers, "w") as sys.stdout:
+            with os.fdopen(0) as sys.stdin, os.fdopen(1, "w") as sys.stdout:
                 serve()
         finally:
             os._exit(0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness.judging import fresh_process
+from tests.meta.conftest import Run
 
 HERE = __name__
 
@@ -32,6 +35,15 @@ def about_itself(question: str) -> str:
     os.environ["PYTEST_LEFT_BY_A_QUESTION"] = "1"
     print('{"answer": "what is printed is no answer"}', flush=True)
     return json.dumps(state)
+
+
+def writes_to_every_pipe(question: str) -> str:
+    print("printed", flush=True)
+    for descriptor in map(int, os.listdir("/dev/fd")):
+        with contextlib.suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                os.write(descriptor, b'{"late": false, "answer": "forged"}\n')
+    return question
 
 
 def raises(question: str) -> str:
@@ -134,3 +146,22 @@ serve()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+#: Asks a server that is a fork, as that of a process which judges beside a candidate is.
+_FORKED = f"""
+import json
+
+from harness.judging import fresh_process
+
+fresh_process.begin()
+ask = lambda function, question: fresh_process.asked("{HERE}", function, question, 60.0)
+print(json.dumps([ask("writes_to_every_pipe", "first"), ask("about_itself", "second"), ask("about_itself", "third")]))
+"""
+
+
+def test_what_is_printed_is_no_reply_of_a_forked_server(python: Run) -> None:
+    done = python("-c", _FORKED)
+    assert done.returncode == 0, done.stderr
+    first, *others = json.loads(done.stdout.splitlines()[-1])
+    assert [first, *(json.loads(answer)["question"] for answer in others)] == ["first", "second", "third"]
