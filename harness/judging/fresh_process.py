@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import importlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -54,25 +56,44 @@ remember_environment()
 
 
 class _Server:
-    """The process that forks, and the pipes to it. `wait` waits for its end, and returns its exit code."""
+    """The process that forks, and the pipes to it. `wait` waits for its end, and returns its exit code.
+
+    Forks of the process that has it may ask it too, one at a time. One that is ended meanwhile may leave its reply in
+    the pipe, or a part of it: a reply repeats the `id` of its request.
+    """
 
     def __init__(self, stdin: IO[str], stdout: IO[str], wait: Callable[[], int]) -> None:
         self._stdin, self._stdout, self._wait = stdin, stdout, wait
+        #: A file without a name. A lock of POSIX on it belongs to one process, and ends with it.
+        self._turn, name = tempfile.mkstemp()
+        os.unlink(name)
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """The reply. Raises NoAnswer if the server itself has ended."""
-        line = ""
+        number = secrets.token_hex(8)
+        fcntl.lockf(self._turn, fcntl.LOCK_EX)
+        try:
+            reply = self._reply(number, json.dumps({**request, "id": number}))
+        finally:
+            fcntl.lockf(self._turn, fcntl.LOCK_UN)
+        if reply is not None:
+            return reply
+        raise NoAnswer(f"the process that forks {exit_status.in_words(self.stop())}")
+
+    def _reply(self, number: str, request: str) -> dict[str, Any] | None:
         with contextlib.suppress(OSError):
-            self._stdin.write(json.dumps(request) + "\n")
+            self._stdin.write(f"{request}\n")
             self._stdin.flush()
-            line = self._stdout.readline()
-        if not line:
-            raise NoAnswer(f"the process that forks {exit_status.in_words(self.stop())}")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+            while line := self._stdout.readline():
+                with contextlib.suppress(ValueError):
+                    reply: Any = json.loads(line)
+                    if isinstance(reply, dict) and reply.get("id") == number:
+                        return reply
+        return None
 
     def stop(self) -> int:
         """End the server: it ends when its input is closed. Returns its exit code."""
+        os.close(self._turn)
         for stream in (self._stdin, self._stdout):
             with contextlib.suppress(OSError):
                 stream.close()
@@ -173,7 +194,8 @@ def serve() -> None:
     """The main loop of the server: it reads a line of JSON for each question, and writes one for each reply."""
     discovery.operators()
     for line in sys.stdin:
-        print(json.dumps(_forked(json.loads(line))), flush=True)
+        request = json.loads(line)
+        print(json.dumps({**_forked(request), "id": request["id"]}), flush=True)
 
 
 def _forked(request: dict[str, Any]) -> dict[str, Any]:

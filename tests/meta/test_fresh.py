@@ -76,6 +76,11 @@ def hangs(question: str) -> str:
     return question
 
 
+def sleeps_a_little(question: str) -> str:
+    time.sleep(0.5)
+    return question
+
+
 def ends_the_server(question: str) -> str:
     os.kill(os.getppid(), signal.SIGKILL)
     return question
@@ -165,3 +170,37 @@ def test_what_is_printed_is_no_reply_of_a_forked_server(python: Run) -> None:
     assert done.returncode == 0, done.stderr
     first, *others = json.loads(done.stdout.splitlines()[-1])
     assert [first, *(json.loads(answer)["question"] for answer in others)] == ["first", "second", "third"]
+
+
+def test_forks_that_ask_at_the_same_time_get_their_own_answers() -> None:
+    ask("about_itself")  # there is a server, which the forks share
+    children = {}
+    for number in range(4):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                answers = [json.loads(ask("about_itself", f"{number}-{k}"))["question"] for k in range(3)]
+                os.write(writing, json.dumps(answers).encode())
+            finally:
+                os._exit(0)
+        os.close(writing)
+        children[number] = child, reading
+    for number, (child, reading) in children.items():
+        with os.fdopen(reading) as answered:
+            assert json.loads(answered.read()) == [f"{number}-{k}" for k in range(3)]
+        os.waitpid(child, 0)
+
+
+def test_the_reply_to_a_fork_that_was_ended_is_nobody_elses() -> None:
+    ask("about_itself")
+    child = os.fork()
+    if child == 0:
+        try:
+            ask("sleeps_a_little")
+        finally:
+            os._exit(0)
+    time.sleep(0.2)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
