@@ -225,3 +225,11 @@ def test_what_becomes_of_a_known_mutant(pattern: str, small_run: list[dict[str, 
 def test_one_line_shows_the_difference() -> None:
     mutant = next(m for m in mutants("x.py", _in_function("return a + b")) if m.after == "return a - b")
     assert account._short(mutant) == "return a + b  →  return a - b"
+
+
+def test_a_failure_of_the_harness_is_a_complaint_and_no_kill_alone() -> None:
+    said = "the harness itself failed: JSONDecodeError: Extra data"
+    account = Account([], {}, faults=[Outcome("BiasForgotten", KILLED, "fake-devices", "float32", said)])
+    assert f"BiasForgotten was killed by fake-devices in float32 because {said}" in account.complaints
+    account.faults = [Outcome("BiasForgotten", KILLED, "forward-parity", "float32", "new_h was 1, but should be 2")]
+    assert account.complaints == []

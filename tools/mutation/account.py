@@ -16,7 +16,7 @@ from rich.table import Table
 from harness.properties import all_properties
 from harness.report.report import jsonable
 from harness.running import environment
-from tools.mutation.judging import EXPLAINED, KILLED, STILLBORN, SURVIVED, Check, Outcome
+from tools.mutation.judging import EXPLAINED, HARNESS_FAILED, KILLED, STILLBORN, SURVIVED, Check, Outcome
 from tools.mutation.operators import Mutant
 from tools.mutation.sources import SOURCES, Source
 
@@ -149,6 +149,11 @@ class Account:
         found = [f"the ledger is stale: {line}" for line in self.stale]
         found += [
             f"{outcome.id} is right, but was rejected by {outcome.by}: {outcome.message}" for outcome in self.rejected
+        ]
+        found += [
+            f"{outcome.id} was killed by {outcome.by} in {outcome.dtype} because {outcome.message}"
+            for outcome in (*self.faults, *(case.outcome for case in self.cases if case.outcome is not None))
+            if outcome.message.startswith(HARNESS_FAILED)
         ]
         if self.score() < REQUIRED:
             found.append(f"the score is {self.score():.1%}, but should be at least {REQUIRED:.0%}")

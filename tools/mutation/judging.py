@@ -58,6 +58,10 @@ MEMORY = 6 * 2**30
 KILLED, SURVIVED, STILLBORN, EXPLAINED = "killed", "survived", "stillborn", "explained"
 
 
+#: How a message begins that says nothing about the mutant.
+HARNESS_FAILED = "the harness itself failed"
+
+
 class Stillborn(Exception):
     """The mutant cannot be loaded, so it says nothing about the suite."""
 
@@ -326,7 +330,7 @@ def _cell(candidate: Candidate, function: Callable[..., Any], check: Check) -> C
     try:
         return judge(subject, property)
     except Exception as error:  # the suite reports it as its own failure
-        words = f"the harness itself failed: {type(error).__name__}: {error}"
+        words = f"{HARNESS_FAILED}: {type(error).__name__}: {error}"
         return Cell(
             contract.name, candidate.backend, candidate.device, subject.dtype_name, property.name, NO_EVIDENCE, words
         )
