@@ -138,6 +138,10 @@ def test_a_ledger_with_an_entry_in_the_wrong_section_is_refused(tmp_path: Path) 
         ledger.write_text(f'[[{section}]]\n{row}seen_by = "{seen_by}"\n')
         with pytest.raises(ValueError, match="should name a property"):
             read_ledger(ledger)
+    for section, seen_by, host in (("gpu-only", "sizes", "nobody"), ("equivalent", "", "cuda-fused")):
+        ledger.write_text(f'[[{section}]]\n{row}seen_by = "{seen_by}"\nhost = "{host}"\n')
+        with pytest.raises(ValueError, match="should name a backend"):
+            read_ledger(ledger)
 
 
 def _account(status: str, entries: list[Entry]) -> Account:

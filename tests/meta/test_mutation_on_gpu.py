@@ -22,6 +22,9 @@ def test_every_mutant_that_the_ledger_keeps_for_a_gpu_is_judged_after_its_backen
     mutants = [job for job in found if job.mutant is not None]
     expected = {entry.key for entry in read_ledger() if entry.seen_by}
     assert {job.mutant.key for job in mutants if job.mutant} == expected
+    hosts = {entry.key: entry.host for entry in read_ledger() if entry.host}
+    assert hosts
+    assert {job.mutant.key: job.host for job in mutants if job.mutant and job.mutant.key in hosts} == hosts
     right = found[: -len(mutants)]
     assert {(job.host, job.property) for job in right} == {(job.host, job.property) for job in mutants}
 

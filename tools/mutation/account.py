@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from harness import discovery
 from harness.properties import all_properties
 from harness.report.report import jsonable
 from harness.running import environment
@@ -33,13 +34,18 @@ ON_GPU = "on-gpu"
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the ledger: a mutant that is not noticed here, and why. On a GPU, `seen_by` asks about it."""
+    """An entry of the ledger: a mutant that is not noticed here, and why.
+
+    On a GPU, the property `seen_by` asks about it: of the backend `host` where the hosts of its file do not reach it,
+    of the first of these otherwise.
+    """
 
     file: str
     before: str
     after: str
     reason: str
     seen_by: str = ""
+    host: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -65,6 +71,11 @@ def read_ledger(path: Path = LEDGER) -> list[Entry]:
                 raise ValueError(
                     f"{path}: the entry for {entry.file}, {entry.after!r}, has seen_by = {entry.seen_by!r}, but should "
                     f"name a property in {GPU_ONLY} and nothing in {EQUIVALENT}"
+                )
+            if entry.host and (kind != GPU_ONLY or entry.host not in discovery.all_backends()):
+                raise ValueError(
+                    f"{path}: the entry for {entry.file}, {entry.after!r}, has host = {entry.host!r}, but should name "
+                    f"a backend in {GPU_ONLY} and nothing in {EQUIVALENT}"
                 )
             entries.append(entry)
     if len({entry.key for entry in entries}) != len(entries):

@@ -52,7 +52,7 @@ def jobs(ledger: Iterable[Entry]) -> list[Job]:
     """The mutants of the ledger that only a GPU shows, and before them each backend and property without a mutant."""
     entries = {entry.key: entry for entry in ledger if entry.kind == GPU_ONLY}
     found = [
-        Job(source.hosts[0], entries[mutant.key].seen_by, mutant)
+        Job(entries[mutant.key].host or source.hosts[0], entries[mutant.key].seen_by, mutant)
         for source, mutant in _every_mutant()
         if mutant.key in entries
     ]
