@@ -281,10 +281,10 @@ class Case:
     """Named sizes, with their origin. Tests and benchmarks share them.
 
     `tags`: the sizes property runs "size" cases; everything that differentiates numerically runs "small" ones;
-    "benchmark" ones are timed; "large" ones need tens of gigabytes and an accelerator; "model" ones have the sizes of a
-    named model, and their origin names its file. "block" and "grid" beside "size" say what the case tests. On a device
-    that forms no blocks and grids of threads, the sizes property leaves out "block" cases and runs "grid" cases in one
-    dtype.
+    "benchmark" ones are timed; "large" ones need tens of gigabytes and an accelerator, "largest" ones more than an
+    implementation may have that keeps every step; "model" ones have the sizes of a named model, and their origin names
+    its file. "block" and "grid" beside "size" say what the case tests. On a device that forms no blocks and grids of
+    threads, the sizes property leaves out "block" cases and runs "grid" cases in one dtype.
     """
 
     name: str

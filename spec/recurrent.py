@@ -147,6 +147,7 @@ def _cases(gates: int) -> tuple[Case, ...]:
         *(_case(f"state-{n}", 3, 5, n, "around the largest block", "size", "block") for n in (1023, 1024, 1025)),
         _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),
         _case("more-than-2^31", 2**20 + 3, 0, 2160 // gates, "pre-activations of more than 2^31 elements", "large"),
+        _case("state-of-more-than-2^31", 2**20 + 3, 0, 2100, "a state of more than 2^31 elements", "largest"),
         _case("large", 4096, 1024, 1024, "products that fill a GPU", "benchmark"),
     )
 

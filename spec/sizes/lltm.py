@@ -31,4 +31,5 @@ CASES = (
     *(_case(f"state-{size}", 3, 5, size, "around the largest block", "size", "block") for size in _BLOCK_STATES),
     _case("batch-70000", 70000, 2, 3, "more rows than gridDim.y can hold (65535)", "size", "grid"),
     _case("more-than-2^31", 2**20 + 3, 0, 700, "3*batch*state_size above 2^31 elements", "large"),
+    _case("state-of-more-than-2^31", 2**20 + 3, 0, 2100, "batch*state_size above 2^31 elements", "largest"),
 )
