@@ -23,8 +23,8 @@ from typing import Any
 
 import torch
 
+from harness.judging.by_identity import ByIdentity
 from harness.judging.covering import Choice, Model, coverage, rows_of
-from harness.judging.oracle import ByIdentity
 from harness.judging.ratios import in_ratios
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
 from spec.contract import NORMAL, ONE_SIGN, Operator

@@ -3,6 +3,9 @@
 Nobody can ask every size. But a threshold usually stands in the source as a literal: of Python, of C++ and CUDA, of a
 kernel in a string. Sizes around these numbers are asked. The source is read as text and never run. It may hide its
 numbers; then nothing is lost beside this.
+
+Two integers are none of these. A floating number that is divided by one, as in 1.0 / 5040, makes a coefficient. And a
+shift by k bits is taken for its 2^k.
 """
 
 from __future__ import annotations
@@ -27,8 +30,14 @@ _ABOVE = 3
 _C_FAMILY = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".hip")
 #: One that does not end goes on to the end of the file: to look for an end from each beginning takes hours.
 _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_C_INTEGER = re.compile(r"(?<![\w.'])(0[xX][0-9a-fA-F']+|\d[\d']*)(?:[uUlLzZ]*)(?![\w.])")
-_C_SHIFT = re.compile(r"\b1[uUlL]*\s*<<\s*(\d+)\b")
+_C_INTEGER = re.compile(r"(?<![\w.'])(?<![\d.][eE][+-])(0[xX][0-9a-fA-F']+|\d[\d']*)(?:[uUlLzZ]*)(?![\w.])")
+#: A shift, but not the configuration of a launch, `<<<64, 256>>>`.
+_C_SHIFT = re.compile(r"(?:(?<!<)<<(?!<)|(?<!>)>>(?!>))=?\s*(\d+)\b(?!\.)")
+_C_COEFFICIENT = re.compile(
+    r"(?<![\w.])(?:\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)[fFlL]?\s*/\s*\d+\b(?![.'])"
+)
+#: The name of a processor, of a file or of an option: source code in a string has spaces.
+_C_WORD = re.compile(r'"[^"\s;{}]*"')
 _C_PRODUCT = re.compile(r"\b(\d+)\s*\*\s*(\d+)\b")
 _C_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 #: A string in Python that holds one of these is source code of a kernel.
@@ -99,11 +108,19 @@ def _named(path: Path) -> Iterator[Path]:
 
 
 def _of_python(text: str) -> Iterator[int]:
-    for node in ast.walk(_parsed(text)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if _KERNEL.search(node.value):
-                yield from _of_c(node.value)
-        elif isinstance(node, ast.Constant | ast.BinOp):
+    no_sizes: set[ast.AST] = set()
+    for node in ast.walk(_parsed(text)):  # an operation comes before its operands
+        match node:
+            case ast.Constant(value=str() as words):
+                if _KERNEL.search(words):
+                    yield from _of_c(words)
+                continue
+            case ast.BinOp(op=ast.LShift() | ast.RShift(), right=ast.Constant(value=int() as bits) as right):
+                no_sizes.add(right)
+                yield 1 << bits if 0 <= bits < 64 else 0
+            case ast.BinOp(op=ast.Div(), left=ast.Constant(value=float()), right=right):
+                no_sizes.add(right)
+        if isinstance(node, ast.Constant | ast.BinOp) and node not in no_sizes:
             value = _folded(node)
             if value is not None:
                 yield abs(value)
@@ -127,10 +144,11 @@ def _folded(node: ast.AST, depth: int = _DEPTH) -> int | None:
 
 
 def _of_c(text: str) -> Iterator[int]:
-    text = _C_COMMENT.sub(" ", text)
+    text = _C_COEFFICIENT.sub(" ", _C_WORD.sub(" ", _C_COMMENT.sub(" ", text)))
+    yield from (1 << int(shift) for shift in _C_SHIFT.findall(text) if len(shift) < 3 and int(shift) < 64)
+    text = _C_SHIFT.sub(" ", text)
     plain = (digits.replace("'", "") for digits in _C_INTEGER.findall(text))
     yield from (int(digits, 0) for digits in plain if _is_number(digits))
-    yield from (1 << int(shift) for shift in _C_SHIFT.findall(text) if int(shift) < 64)
     pairs = _C_PRODUCT.findall(text)
     yield from (int(one) * int(other) for one, other in pairs if max(len(one), len(other)) <= _DIGITS)
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from harness.errors import Broken
+from harness.judging.by_identity import ByIdentity
 from harness.judging.one_thread import one_thread
-from harness.judging.oracle import ByIdentity
 from harness.judging.scenarios import tagged
 from spec import backward
 from spec.contract import Case, Draw, Family, Operator, evaluate

@@ -25,6 +25,8 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 
 #: Seconds for a fresh process, which loads the implementation and calls it on each device.
 LIMIT = 300.0
+#: What the first fake tensor imports, and takes a second.
+_IMPORTS = ("torch._dynamo",)
 
 #: None of them is the current one, cuda:0. Three: what is kept from one call is used in the next.
 DEVICES = ("cuda:1", "cuda:2", "cuda:3")
@@ -49,7 +51,7 @@ def asked(subject: Subject) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _asked(question: str) -> str:
-    return fresh_process.asked(__name__, answer.__name__, question, LIMIT)
+    return fresh_process.asked(__name__, answer.__name__, question, LIMIT, _IMPORTS)
 
 
 def answer(asked: str) -> str:

@@ -1,7 +1,8 @@
 """Run a function in a fresh process that has imported torch and this project, but no implementation.
 
 To import torch takes longer than most questions. So one server process imports it once, and forks for each question. It
-never computes and never touches CUDA: after either, a fork is not like a new process.
+never computes and never touches CUDA: after either, a fork is not like a new process. A question may want further
+modules of torch imported, which takes a second: the server forks another one, that imports them once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from harness import discovery
@@ -120,6 +121,11 @@ def begin() -> None:
 
     It has imported the suite and no implementation, it has computed nothing and has no other threads.
     """
+    _servers.append(_fork_of_this())
+
+
+def _fork_of_this(imports: Sequence[str] = ()) -> _Server:
+    """A server that is a fork of this process, and imports these modules."""
     questions, asking = os.pipe()
     answering, answers = os.pipe()
     parent, child = os.getpid(), os.fork()
@@ -130,23 +136,27 @@ def begin() -> None:
             # As in a new process, so that a child, which gives both numbers to others, cannot write among the replies.
             os.dup2(questions, 0)
             os.dup2(answers, 1)
-            for descriptor in map(int, os.listdir("/dev/fd")):
-                if descriptor > 2:
-                    with contextlib.suppress(OSError):
-                        os.close(descriptor)
+            _close_all_but(0, 1, 2)
             with os.fdopen(0) as sys.stdin, os.fdopen(1, "w") as sys.stdout:
+                for name in imports:
+                    importlib.import_module(name)
                 serve()
         finally:
             os._exit(0)
     os.close(questions)
     os.close(answers)
-    _servers.append(
-        _Server(
-            os.fdopen(asking, "w"),
-            os.fdopen(answering),
-            lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
-        )
+    return _Server(
+        os.fdopen(asking, "w"),
+        os.fdopen(answering),
+        lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
     )
+
+
+def _close_all_but(*kept: int) -> None:
+    for descriptor in map(int, os.listdir("/dev/fd")):
+        if descriptor not in kept:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 _servers: list[_Server] = []
@@ -159,15 +169,18 @@ def stop() -> None:
         _servers.pop().stop()
 
 
-def asked(module: str, function: str, question: str, limit: float) -> str:
+def asked(module: str, function: str, question: str, limit: float, imports: Sequence[str] = ()) -> str:
     """What `module.function(question)` returns in a fresh process, within `limit` seconds.
 
-    Raises TooLate, or NoAnswer with the last line that the process printed.
+    The process has imported the modules `imports`, which must not compute. Raises TooLate, or NoAnswer with the last
+    line that the process printed.
     """
     if not _servers:
         _servers.append(_started())
     try:
-        reply = _servers[-1].ask(module=module, function=function, question=question, limit=limit)
+        reply = _servers[-1].ask(
+            module=module, function=function, question=question, limit=limit, imports=list(imports)
+        )
     except NoAnswer:
         _servers.clear()
         raise
@@ -193,9 +206,18 @@ def _last_words(said: str) -> str:
 def serve() -> None:
     """The main loop of the server: it reads a line of JSON for each question, and writes one for each reply."""
     discovery.operators()
+    with_imports: dict[tuple[str, ...], _Server] = {}
     for line in sys.stdin:
         request = json.loads(line)
-        print(json.dumps({**_forked(request), "id": request["id"]}), flush=True)
+        number, imports = request.pop("id"), tuple(request.pop("imports"))
+        if imports and imports not in with_imports:
+            with_imports[imports] = _fork_of_this(imports)
+        try:
+            reply = with_imports[imports].ask(**request, imports=[]) if imports else _forked(request)
+        except NoAnswer as error:
+            with_imports.pop(imports)
+            reply = {"late": False, "status": 1, "answer": None, "said": str(error)}
+        print(json.dumps({**reply, "id": number}), flush=True)
 
 
 def _forked(request: dict[str, Any]) -> dict[str, Any]:
@@ -234,6 +256,7 @@ def _answer(request: dict[str, Any], answer: IO[str], said: IO[str]) -> None:
             os.dup2(nothing.fileno(), 0)
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
+        _close_all_but(0, 1, 2, answer.fileno())  # pipes to a server with imports, among others
         function = getattr(importlib.import_module(request["module"]), request["function"])
         answer.write(function(request["question"]))
         answer.flush()

@@ -32,6 +32,8 @@ LARGE = 2**24
 _EQUAL = 7
 #: What a step that the reference loops over counts, in elements: it takes two milliseconds.
 _STEP = 2**11
+#: Steps of a loop beyond which expected results take seconds: each step is made in Python, in every run behind them.
+_LONG = 128
 #: What any call counts at least: a millisecond or two.
 _CALL = 2**15
 #: A tensor between inputs and outputs that has so many times as many elements as these is a square of sizes.
@@ -115,6 +117,12 @@ def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scen
         room -= elements
         if room >= 0:
             yield _scenario(every, f"{symbol}-{size}", size)
+
+
+def is_long(operator: Operator, scenario: Scenario) -> bool:
+    """Whether its expected results take seconds because the reference loops over so many steps."""
+    sizes = dict(scenario.sizes)
+    return bool(operator.sequential) and prod(sizes[symbol] for symbol in operator.sequential) > _LONG
 
 
 def affordable(operator: Operator, scenarios: Iterable[Scenario], room: int) -> list[Scenario]:

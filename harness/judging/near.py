@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from harness.errors import Ended, Failure
-from harness.judging.oracle import ByIdentity, evaluate, said_by_the_reference, values_of, with_zeros
+from harness.judging.by_identity import ByIdentity
+from harness.judging.oracle import evaluate, said_by_the_reference, values_of, with_zeros
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from harness.errors import HarnessError, NoEvidence
 from harness.judging import stored
+from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
 from spec import discrete
@@ -36,19 +37,6 @@ class Expected:
     evident: frozenset[str]
     #: Whether the exact values have more digits than float64: see `spec.precise`.
     precise: bool = False
-
-
-class ByIdentity:
-    """An operator as a cache key: contracts hold lists and functions, which do not hash by value."""
-
-    def __init__(self, operator: Operator) -> None:
-        self.operator = operator
-
-    def __hash__(self) -> int:
-        return id(self.operator)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ByIdentity) and other.operator is self.operator
 
 
 def expected(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> Expected:

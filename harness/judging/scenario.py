@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
 
 import torch
 from torch import Tensor
 
+from harness.judging.by_identity import ByIdentity
 from spec.contract import Case, Draw, Operator, Shape, TensorArg
 
 #: Ways to lay out the same values in memory. The memory around the values holds NaN, so that a wrong address shows.
@@ -32,6 +35,8 @@ CHANGING = frozenset({"expanded", "repeated", "ones", *REPEATED, "zero", "missin
 SCALE, LARGE_SCALE = 0.375, 768.0
 
 _COTANGENT_SEED = 1_000_003
+#: So many calls are kept as they were drawn, since properties make one in many ways; not those of more elements.
+_KEPT, _KEPT_ELEMENTS = 8, 2**20
 
 
 def layouts_of(arg: TensorArg) -> tuple[str, ...]:
@@ -164,29 +169,41 @@ def realise(
     around: float = float("nan"),
 ) -> Call:
     """The tensors of a scenario: the same values on every device, every time. `around` as for `lay_out`."""
-    sizes = dict(scenario.sizes)
     layouts, kinds = dict(scenario.layouts_in(operator)), dict(scenario.cotangents)
-    values = operator.family(scenario.values).make(sizes, Draw(scenario.seed), dtype)
+    values, cotangent_values = _drawn(operator, scenario, dtype)
     inputs = tuple(
-        lay_out(
-            arg.cast(values[arg.name], dtype).to(device), layouts.get(arg.name, LAYOUTS[0]), around, arg.row_dim or 0
-        )
-        for arg in operator.inputs
+        lay_out(value.to(device), layouts.get(arg.name, LAYOUTS[0]), around, arg.row_dim or 0)
+        for arg, value in zip(operator.inputs, values, strict=True)
     )
-    draw = Draw(scenario.seed + _COTANGENT_SEED)
     scale = LARGE_SCALE if scenario.seed % 2 and scenario.values == "normal" else SCALE
     cotangents = tuple(
-        _cotangent(
-            arg.cast(draw.normal(arg.shape_for(sizes)), dtype).to(device),
-            kinds.get(arg.name, "normal"),
-            scale,
-            around,
-        )
-        if arg.is_floating
-        else None
-        for arg in operator.outputs
+        None if value is None else _cotangent(value.to(device), kinds.get(arg.name, "normal"), scale, around)
+        for arg, value in zip(operator.outputs, cotangent_values, strict=True)
     )
     return Call(inputs, cotangents)
+
+
+_Values = tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]
+
+
+def _drawn(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> _Values:
+    """The values of inputs and cotangents on the CPU, to be copied: they may be those that the next call gets."""
+    sizes = dict(scenario.sizes)
+    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
+    draw = _values if elements > _KEPT_ELEMENTS or torch.is_inference_mode_enabled() else _kept_values
+    return draw(ByIdentity(operator), scenario.sizes, scenario.values, scenario.seed, dtype)
+
+
+def _values(key: ByIdentity, sizes: tuple[tuple[str, int], ...], family: str, seed: int, dtype: torch.dtype) -> _Values:
+    operator, named = key.operator, dict(sizes)
+    values = operator.family(family).make(named, Draw(seed), dtype)
+    draw = Draw(seed + _COTANGENT_SEED)
+    return tuple(arg.cast(values[arg.name], dtype) for arg in operator.inputs), tuple(
+        arg.cast(draw.normal(arg.shape_for(named)), dtype) if arg.is_floating else None for arg in operator.outputs
+    )
+
+
+_kept_values = lru_cache(maxsize=_KEPT)(_values)
 
 
 def _cotangent(values: Tensor, kind: str, scale: float, around: float) -> Tensor | None:
@@ -206,5 +223,5 @@ def _cotangent(values: Tensor, kind: str, scale: float, around: float) -> Tensor
             inner = range(1, values.dim() - 1)
             return values[(slice(None), *(slice(1) for _ in inner))].clone().expand(values.shape)
         case "normal":
-            return values
+            return values.clone()
     return lay_out(values, kind, around)

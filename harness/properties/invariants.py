@@ -30,8 +30,9 @@ from torch import Tensor
 from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import stored
 from harness.judging.bits import hold_bits, results
+from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import Comparison, compare, shown
-from harness.judging.oracle import ByIdentity, evaluate, expected_of, given
+from harness.judging.oracle import evaluate, expected_of, given
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.scenarios import SEEDS, representative

@@ -32,8 +32,8 @@ from torch import Tensor
 
 from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import stored
+from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import compare, has_evidence
-from harness.judging.oracle import ByIdentity
 from harness.judging.property import Property
 from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative

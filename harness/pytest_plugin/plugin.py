@@ -105,7 +105,7 @@ _JUDGING = ("conformance", "test_properties.py")
 #: The group of the cells that take most of a GPU's memory.
 _LARGE = "large"
 #: Groups of cells for each worker, so that one long group does not keep all others waiting at the end.
-_EACH = 8
+_EACH = 7
 #: What is judged first, in every dtype: whether values and gradients are right at all.
 _DECISIVE = ("forward-parity", "vjp-parity")
 #: The properties with cells of more than half a minute on a GPU, those of the longest first: a worker that began with
@@ -121,6 +121,8 @@ _DEAREST = (
     "no-side-effects",
     "memory",
 )
+#: How many groups the properties make of an operator in a dtype.
+_PARTS = 1 + len(_DEAREST) + len(LEVELS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -514,21 +516,21 @@ def _groups(found: list[Slot], property: Property | None) -> list[str]:
     """The xdist group of each slot: an operator in a dtype, so that one worker computes its oracles once.
 
     The decisive properties are a group of their own, which share their oracles and are judged before the others. With
-    many workers, a group is of a single backend, and of a single level or a single dear property: otherwise some
-    workers would have no work.
+    more workers, a group is of a single dear property or a single level, of all backends, which share their oracles
+    too. With many workers it is of a single backend: otherwise some workers would have no work.
     """
     if property is not None and property.large:
         return [_LARGE] * len(found)
-    first = "first-" if property is not None and property.name in _DECISIVE else ""
+    decisive = property is not None and property.name in _DECISIVE
+    first = "first-" if decisive else ""
     groups = [f"{first}{slot.operator.name}-{slot.dtype}" for slot in found]
-    at_work = workers.at_work()
-    if len(set(groups)) >= _EACH * at_work:
+    wanted = _EACH * workers.at_work()
+    if property is None or len(set(groups)) >= wanted:
         return groups
-    groups = [f"{group}-{slot.backend}" for group, slot in zip(groups, found, strict=True)]
-    if property is None or first or len(set(groups)) >= _EACH * at_work:
-        return groups
-    part = property.name if property.name in _DEAREST else property.level
-    return [f"{group}-{part}" for group in groups]
+    part = "" if decisive else f"-{property.name if property.name in _DEAREST else property.level}"
+    if len(set(groups)) * _PARTS >= wanted:
+        return [f"{group}{part}" for group in groups]
+    return [f"{group}-{slot.backend}{part}" for group, slot in zip(groups, found, strict=True)]
 
 
 class Judge:

@@ -33,7 +33,9 @@ MLP = operator("mlp")
     [
         ("if rows >= 311 and rows % 24: pass", [24, 311]),
         ("BLOCK = 4 * 32 + 1", [32, 128, 129]),
-        ("LIMIT = 1 << 10", [10, 1024]),
+        ("LIMIT = 1 << 10", [1024]),
+        ("many = rows >> 5 and x << 77", [32]),
+        ("c = 1.0 / 5040 + rows / 312 + 1 / 313", [312, 313]),
         ("x = 10**4 // 3", [10, 3333, 10000]),
         ("x = -77", [77]),
         ("x = True, 1, 4, 3.5, 'a 99'", []),
@@ -42,6 +44,7 @@ MLP = operator("mlp")
         ("def f(:", []),
         ("x = 10**9999", [10, 9999]),
         ("x = 1 << 9999999", []),
+        ("x = 3 << 7", [128, 384]),
     ],
 )
 def test_python(tmp_path: Path, source: str, numbers: list[int]) -> None:
@@ -56,7 +59,13 @@ def test_python(tmp_path: Path, source: str, numbers: list[int]) -> None:
         ("constexpr int kThreads = 256; // 999 in a comment", [256]),
         ("/* 77\n78 */ __launch_bounds__(192) void f();", [192]),
         ("int x = 0x40, y = 1'000u, z = 0777, w = 3.5f + 12.0;", [64, 1000]),
-        ("auto n = 1 << 9; auto m = 3 * 40;", [9, 40, 120, 512]),
+        ("auto n = 1 << 9; auto m = 3 * 40;", [40, 120, 512]),
+        ("auto n = rows >> 6; bits <<= 23; x << 999;", [64]),
+        ("kernel<<<48, 256>>>(x); kernel<<< 49 >>>(x);", [48, 49, 256]),
+        ("p = p * r + 1.0 / 5040 + 1e0f / 720 + .5/24; q = rows / 312 + 1 / 313;", [312, 313]),
+        ("q = 1.0 / 50.0 + 2.0 * 51;", [51]),
+        ("x = n * 1.5E-61 + 2.e+62 + 3e-63 - 64;", [64]),
+        ('#pragma arch "x86-64-v4"\nconst char* source = "int n = 77;";', [77]),
         ("int x1024 = a12; float y = 1e10;", []),
     ],
 )
@@ -99,6 +108,24 @@ def test_sizes_around_a_constant_are_asked(tmp_path: Path, rows: int, verdict: s
         assert f"batch={rows}" in cell.reason
     else:
         assert cell.figures["constants"] == [613]
+
+
+def test_many_steps_are_asked_without_their_expected_results(tmp_path: Path) -> None:
+    """Each run behind these makes every step in Python."""
+    sequence, property = operator("lltm_sequence"), all_properties()["harvested-sizes"]
+
+    def forgets(*inputs: Tensor) -> tuple[Tensor, ...]:
+        states, cell = sequence.forward(*inputs)
+        return states if len(states) <= 211 else torch.cat([states[:-1], 0.9 * states[-1:]]), cell
+
+    file = tmp_path / "kernels.py"
+    file.write_text("STEPS = 211")
+    subject = Subject(sequence, "candidate", "cpu", torch.float32, forgets, files=(file,))
+    cell = judge(subject, property)
+    assert cell.verdict == FAIL
+    assert re.search(r"steps=2[1-4]", cell.reason), cell
+    assert property.foreseen is not None
+    assert not [scenario for scenario in property.foreseen(subject) if harvested.is_long(sequence, scenario)]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,26 @@ def test_another_server_is_started_where_one_has_died() -> None:
     assert json.loads(ask("about_itself", "after it"))["question"] == "after it"
 
 
+def imported(question: str) -> str:
+    return json.dumps({"parent": os.getppid(), "there": question in sys.modules})
+
+
+def test_modules_are_imported_once_for_the_questions_that_want_them() -> None:
+    ask_with = partial(fresh_process.asked, HERE, "imported", "torch._dynamo", 60.0, ("torch._dynamo",))
+    without = [json.loads(ask("imported", "torch._dynamo"))]
+    found = [json.loads(ask_with()) for _ in range(2)]
+    without.append(json.loads(ask("imported", "torch._dynamo")))
+    assert [answer["there"] for answer in (*found, *without)] == [True, True, False, False]
+    assert found[0] == found[1], "one server"
+    assert without[0] == without[1], "and another"
+    with pytest.raises(fresh_process.NoAnswer, match="died of SIGKILL"):
+        fresh_process.asked(HERE, "ends_the_server", "", 60.0, ("torch._dynamo",))
+    assert json.loads(ask_with())["there"]
+    assert json.loads(ask("imported", "torch._dynamo")) == without[0], "the first server goes on"
+    with pytest.raises(fresh_process.NoAnswer, match="the process that forks"):
+        fresh_process.asked(HERE, "imported", "", 60.0, ("no_such_module",))
+
+
 @pytest.mark.long("whole")  # this file is imported in the process of a question, and so imports no tiers
 def test_a_server_ends_with_the_process_that_asks() -> None:
     script = f"from harness.judging import fresh_process; print(fresh_process.asked({HERE!r}, 'about_itself', '', 60))"
@@ -161,6 +182,7 @@ from harness.judging import fresh_process
 
 fresh_process.begin()
 ask = lambda function, question: fresh_process.asked("{HERE}", function, question, 60.0)
+fresh_process.asked("{HERE}", "imported", "json", 60.0, ["json"])  # one more server, whose pipes this one has
 print(json.dumps([ask("writes_to_every_pipe", "first"), ask("about_itself", "second"), ask("about_itself", "third")]))
 """
 
