@@ -275,6 +275,9 @@ def _child(candidate: Candidate, checks: Sequence[Check], writing: int, said: in
         os.dup2(said, 1)
         os.dup2(said, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # torch renews its pool of threads at its first use after a fork. Threads that do so at the same time may find
+        # none: «pool INTERNAL ASSERT FAILED».
+        torch.set_num_threads(torch.get_num_threads())
 
         def send(**row: Any) -> None:
             os.write(writing, json.dumps(row).encode() + b"\n")
