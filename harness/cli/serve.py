@@ -28,6 +28,7 @@ from harness.building.cache import state_root
 from harness.cli import parsing
 from harness.cli.main import COMMANDS
 from harness.errors import Broken, Unavailable, UsageError
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.running import forking, launching, serving
 
@@ -241,7 +242,7 @@ def _be_the_judge(asked: dict[str, Any], descriptors: Sequence[int], server: int
         end_with_parent(server)
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        forking.close_all_but(launching.in_a_fork())
+        close_all_but(launching.in_a_fork())
         forking.take_over_streams()
         for number in serving.ENDINGS:  # what this server ignores says nothing about the command
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

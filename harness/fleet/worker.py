@@ -24,11 +24,12 @@ from resource import struct_rusage
 from typing import Any, NoReturn, TextIO
 
 from harness.errors import UsageError
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.fleet.outcome import Ending, outcome
 from harness.fleet.request import Request
 from harness.pytest_plugin import invocation, warming
-from harness.running import forking, launching
+from harness.running import launching
 
 #: Seconds in which a judge that is ended may write what it has.
 _GRACE = 10.0
@@ -133,7 +134,7 @@ def _be_the_judge(parent: int, said: Path, command: Sequence[str], arguments: li
         output = os.open(said, os.O_WRONLY | os.O_CREAT, 0o600)
         for descriptor, to in ((0, nothing), (1, output), (2, output)):
             os.dup2(to, descriptor)
-        forking.close_all_but(launching.in_a_fork())
+        close_all_but(launching.in_a_fork())
         if command:
             os.execvp(command[0], [*command, *arguments])
         code = _pytest(arguments)

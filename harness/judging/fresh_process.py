@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from harness import discovery
 from harness.errors import HarnessError
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.executing.module_path import ROOT, with_this_tree
 from harness.judging import exit_status
@@ -136,7 +137,7 @@ def _fork_of_this(imports: Sequence[str] = ()) -> _Server:
             # As in a new process, so that a child, which gives both numbers to others, cannot write among the replies.
             os.dup2(questions, 0)
             os.dup2(answers, 1)
-            _close_all_but(0, 1, 2)
+            close_all_but(set())
             with os.fdopen(0) as sys.stdin, os.fdopen(1, "w") as sys.stdout:
                 for name in imports:
                     importlib.import_module(name)
@@ -150,13 +151,6 @@ def _fork_of_this(imports: Sequence[str] = ()) -> _Server:
         os.fdopen(answering),
         lambda: os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
     )
-
-
-def _close_all_but(*kept: int) -> None:
-    for descriptor in map(int, os.listdir("/dev/fd")):
-        if descriptor not in kept:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
 
 
 _servers: list[_Server] = []
@@ -256,7 +250,7 @@ def _answer(request: dict[str, Any], answer: IO[str], said: IO[str]) -> None:
             os.dup2(nothing.fileno(), 0)
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-        _close_all_but(0, 1, 2, answer.fileno())  # pipes to a server with imports, among others
+        close_all_but({answer.fileno()})  # pipes to a server with imports, among others
         function = getattr(importlib.import_module(request["module"]), request["function"])
         answer.write(function(request["question"]))
         answer.flush()

@@ -22,6 +22,7 @@ from dataclasses import asdict
 
 import torch
 
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.judging.one_thread import one_thread
 from harness.report.cell import Cell
@@ -71,7 +72,7 @@ class Fork(CellsElsewhere):
         if self._child == 0:
             end_with_parent(parent)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the judge, which ends this process
-            forking.close_all_but({writing, *launching.in_a_fork()})
+            close_all_but({writing, *launching.in_a_fork()})
             forking.leave_quietly(lambda: _work(asked, judge, writing, then))
         os.close(writing)
         threading.Thread(target=self._listen, args=(reading,), daemon=True).start()

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.judging import oracle, stored
 from harness.judging.property import Property
@@ -50,7 +51,7 @@ def begin(asked: Asked, store: Path) -> Callable[[], None] | None:
         child = os.fork()
     if child == 0:
         end_with_parent(parent)
-        forking.close_all_but(set())
+        close_all_but(set())
         forking.leave_quietly(lambda: prepare(wanted, store))
 
     def end() -> None:

@@ -209,14 +209,6 @@ def pair() -> tuple[Zygote, socket.socket]:
     return Zygote(ours), theirs
 
 
-def close_all_but(kept: set[int]) -> None:
-    """Close the descriptors of this process, but for the standard streams and these."""
-    for descriptor in map(int, os.listdir("/dev/fd")):
-        if descriptor > 2 and descriptor not in kept:
-            with suppress(OSError):  # that of the listing
-                os.close(descriptor)
-
-
 def take_over_streams() -> None:
     """Have Python's standard streams be those of this process: who forked it may have replaced them."""
     sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115

@@ -13,6 +13,7 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
+from harness.executing.descriptors import close_all_but
 from harness.executing.lifeline import end_with_parent
 from harness.executing.zygote import serve
 from harness.judging import fresh_process, stored
@@ -41,7 +42,7 @@ def keep() -> None:
         os.setsid()
         launching.in_a_fork()  # the other process has started those early ones, and ends them
         forking.take_over_streams()
-        forking.close_all_but({theirs.fileno()})
+        close_all_but({theirs.fileno()})
         forking.leave_after(lambda: serve(theirs, main))
     theirs.close()
     launching.zygotes[launching.SUITE] = zygote

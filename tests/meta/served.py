@@ -125,6 +125,7 @@ def _serve(requests: socket.socket) -> None:
 
 def _be_the_command(asked: dict[str, object], descriptors: Sequence[int], server: int) -> NoReturn:
     """In the fork: what `python -m MODULE ARGUMENTS` or `python FILE ARGUMENTS` does after its imports."""
+    from harness.executing.descriptors import close_all_but
     from harness.executing.lifeline import end_with_parent
     from harness.judging import fresh_process
     from harness.running import forking, launching
@@ -134,7 +135,7 @@ def _be_the_command(asked: dict[str, object], descriptors: Sequence[int], server
         end_with_parent(server)
         for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), *descriptors)):
             os.dup2(descriptor, number)
-        forking.close_all_but(launching.in_a_fork())
+        close_all_but(launching.in_a_fork())
         sys.stdin, sys.stdout, sys.stderr = (open(n, mode, closefd=False) for n, mode in ((0, "r"), (1, "w"), (2, "w")))  # noqa: SIM115
         words, folder = list(asked["words"]), str(asked["folder"])  # type: ignore[call-overload]
         os.chdir(folder)
