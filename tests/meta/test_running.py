@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import judge
-from harness.running import launching, sandbox
+from harness.running import forking, launching, sandbox
 from tests.meta.conftest import ROOT, environment
 
 _KERNEL = "def f(*inputs): ...\n"
@@ -26,10 +27,12 @@ def _no_process_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What pytest is told, by a judge that is not run."""
+    """What pytest is told, by a judge that is not run. No process is started, and none was before."""
     options: list[str] = []
     monkeypatch.setattr(pytest, "main", lambda given: options.extend(given) or 0)
+    monkeypatch.setattr(launching, "zygotes", {})
     monkeypatch.setattr(launching, "begin", lambda program: None)
+    monkeypatch.setattr(launching, "keep_runner", lambda folder: None)
     return options
 
 
@@ -64,6 +67,7 @@ def test_a_whole_judgement_is_spread_over_many_cores(
         assert own[own.index("-n") + 1] == "auto"
 
 
+@pytest.mark.parametrize("has_forks", [True, False])
 @pytest.mark.parametrize(
     ("options", "is_early"),
     [
@@ -77,14 +81,36 @@ def test_a_whole_judgement_is_spread_over_many_cores(
     ],
 )
 def test_a_candidates_process_starts_before_torch_is_imported(
-    options: list[str], is_early: bool, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str],
+    is_early: bool,
+    has_forks: bool,
+    tmp_path: Path,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(_KERNEL)
+    monkeypatch.setattr(forking, "AVAILABLE", has_forks)
+    started: list[str] = []
+    monkeypatch.setattr(launching, "begin", lambda program: started.append("the process"))
+    monkeypatch.setattr(launching, "keep_runner", lambda folder: started.append("the one that forks it"))
+    judge.main([option.format(file=file) for option in options])
+    what = "the one that forks it" if has_forks else "the process"
+    assert started == [what] * is_early
+
+
+def test_where_one_that_forks_is_there_the_process_itself_is_started(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "k.py"
     file.write_text(_KERNEL)
     programs: list[launching.Program] = []
     monkeypatch.setattr(launching, "begin", programs.append)
-    judge.main([option.format(file=file) for option in options])
-    assert bool(programs) == is_early
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        launching.zygotes[launching.RUNNER] = forking.Zygote(ours)
+        judge.main(["--candidate", f"lltm={file}:f"])
+    assert [program.of for program in programs] == [launching.RUNNER]
 
 
 def _ended(process: subprocess.Popen[bytes], connection: Connection) -> None:
