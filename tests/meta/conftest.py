@@ -43,6 +43,18 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **changes}
 
 
+@pytest.fixture(autouse=True)
+def _variables_as_before() -> Iterator[None]:
+    """A test leaves the environment to the next one as it was: `judge.main` sets what its workers shall find there."""
+    before = dict(os.environ)
+    yield
+    for name in {name for name, _ in before.items() ^ os.environ.items()} - {"PYTEST_CURRENT_TEST"}:
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            del os.environ[name]
+
+
 @pytest.fixture(scope="session")
 def _commands() -> Iterator[Commands | None]:
     """The process from which this worker's commands are forked, where that can be."""
