@@ -86,7 +86,10 @@ def evaluate(expression: str, sizes: Sizes) -> float:
 
 
 #: What the values of one tensor alone may have in common, as in the family `zeros of bias`.
-ZEROS, ONE_NUMBER, EQUAL_COLUMNS, COUNTING = "zeros", "one number", "equal columns", "counting"
+ZEROS, ONE_NUMBER, LARGE, EQUAL_COLUMNS, COUNTING = "zeros", "one number", "large", "equal columns", "counting"
+#: The standard deviation of large numbers, beyond what an author takes for the end of a function: exp of float32
+#: overflows at 88.7, and a softplus is its argument from 20 on. At least so many times the usual one.
+_LARGE, _LARGER = 128.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,9 @@ class TensorArg:
         """What all its values may have in common; nothing in particular for offsets."""
         if not self.is_floating:
             return () if self.offsets else (ONE_NUMBER,) if self.dtype == torch.bool else (ONE_NUMBER, COUNTING)
-        return (ZEROS, ONE_NUMBER, EQUAL_COLUMNS)[: len(self.shape) + 1]
+        kinds = (ZEROS, ONE_NUMBER) if self.shape else (ZEROS,)
+        large = () if self.uniform or self.whole else (LARGE,)
+        return (*kinds, *large, *((EQUAL_COLUMNS,) if len(self.shape) > 1 else ()))
 
     def in_common(self, kind: str, values: Tensor, sizes: Sizes) -> Tensor:
         """The values, changed so that they have this in common: the range that they have stays theirs."""
@@ -204,6 +209,8 @@ class TensorArg:
             return (torch.arange(values.numel()) % span).sort().values.reshape(values.shape) + int(low)
         if self.dtype == torch.bool:
             return torch.ones_like(values)
+        if kind == LARGE:
+            return values * max(_LARGE / evaluate(self.scale, sizes), _LARGER)
         return (values[..., :1] if kind == EQUAL_COLUMNS else values.flatten()[0]).expand(values.shape).clone()
 
     def blocks_of(self, dim: int, sizes: Sizes) -> tuple[tuple[str, int, int], ...]:

@@ -25,7 +25,7 @@ import torch
 
 from harness.judging.by_identity import ByIdentity
 from harness.judging.covering import Choice, Model, coverage, rows_of
-from harness.judging.ratios import in_ratios
+from harness.judging.ratios import in_ratios, in_ratios_of_lengths
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
 from spec.contract import NORMAL, ONE_SIGN, Operator
 
@@ -118,15 +118,19 @@ def _hides(axis: str, value: Any) -> bool:
     return value not in (NORMAL, *ONE_SIGN) if axis == "values" else value is False
 
 
+def ordinary_sizes(operator: Operator) -> dict[str, int]:
+    """Each size the same, larger than most of the smallest case."""
+    return dict.fromkeys(operator.symbols(), _OTHER)
+
+
 def _ordinary(operator: Operator) -> Iterator[Combination]:
     """Nothing unusual, so that each tensor has evidence: many of the other calls have gradients of almost zero.
 
     Then each size is 1 alone: what squeezes or broadcasts such a dimension may be wrong beside larger ones, and only
     where rows differ.
     """
-    symbols = operator.symbols()
-    usual = dict.fromkeys(symbols, _OTHER)
-    calls = [("ordinary", usual), *((f"one-{symbol}", {**usual, symbol: 1}) for symbol in symbols)]
+    usual = ordinary_sizes(operator)
+    calls = [("ordinary", usual), *((f"one-{symbol}", {**usual, symbol: 1}) for symbol in operator.symbols())]
     for seed, (name, sizes) in enumerate(calls):
         yield Combination(operator.form, Scenario(tuple(sizes.items()), name=name, seed=seed), WITHOUT_GRAD[seed % 2])
 
@@ -155,6 +159,14 @@ def _ratios(operator: Operator, asked: tuple[str, ...]) -> Iterator[Combination]
                 layouts=layouts,
             )
             yield Combination(operator.form, scenario, mode)
+
+
+def of_lengths(operator: Operator) -> Iterator[Scenario]:
+    """Every length of some times a size equal to another length, or a small multiple."""
+    usual = ordinary_sizes(operator)
+    found = in_ratios_of_lengths(operator, _BASE, lambda sizes: _volume(operator, {**usual, **sizes}) <= VOLUME)
+    for number, sizes in enumerate(found, start=1):
+        yield Scenario(tuple({**usual, **sizes}.items()), name=f"ratios-of-lengths-{number}", seed=number)
 
 
 def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:

@@ -6,14 +6,13 @@ because a tail is what is forgotten.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, count
 from math import gcd, prod
 from random import Random
 
 from harness.judging.constants import LEAST
-from harness.judging.ratios import in_ratios, multiples
+from harness.judging.ratios import factors_of, in_ratios, in_ratios_of_lengths, multiples
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import representative
 from spec.contract import Operator
@@ -65,7 +64,7 @@ def themselves(operator: Operator, constants: Sequence[int]) -> list[tuple[str, 
 
 def _each(operator: Operator, constants: Sequence[int], size: Callable[[int], int]) -> list[tuple[str, int]]:
     """Each symbol with the size for each constant; and for its part, where a dimension is some times the symbol."""
-    factors = {symbol: {1, *_factors(operator, symbol)} for symbol in operator.symbols()}
+    factors = {symbol: {1, *factors_of(operator, symbol)} for symbol in operator.symbols()}
     return list(
         dict.fromkeys(
             (symbol, size(c // factor))
@@ -77,25 +76,20 @@ def _each(operator: Operator, constants: Sequence[int], size: Callable[[int], in
     )
 
 
-def _factors(operator: Operator, symbol: str) -> set[int]:
-    """Such k that some dimension is k times the symbol."""
-    dimensions = {length for arg in (*operator.inputs, *operator.outputs) for length in arg.shape}
-    found = (re.fullmatch(rf"(\d+) ?\* ?{symbol}", length) for length in dimensions)
-    return {int(match[1]) for match in found if match}
-
-
 def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
     """Calls for each constant itself, as one size or as two, the other sizes equal: outputs then have the shapes of
-    inputs, whose memory a function may take for them.
+    inputs, whose memory a function may take for them. Where these are too many elements, the other sizes are small.
     """
     usual = representative(operator).sizes
     equal = {symbol: usual[symbol] if symbol in operator.sequential else _EQUAL for symbol in operator.symbols()}
     symbols = operator.symbols()
     for c in constants:
         for chosen in (*((symbol,) for symbol in symbols), *combinations(symbols, 2)):
-            every = {**equal, **dict.fromkeys(chosen, c)}
-            if volume(operator, every) <= VOLUME:
-                yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-equal", c)
+            for others, what in ((equal, "equal"), (usual, "small")):
+                every = {**others, **dict.fromkeys(chosen, c)}
+                if volume(operator, every) <= VOLUME:
+                    yield _scenario(every, f"{'-'.join(chosen)}-{c}-others-{what}", c)
+                    break
 
 
 def small(operator: Operator, sizes: Iterable[tuple[str, int]], most: int = VOLUME) -> Iterator[Scenario]:
@@ -152,6 +146,15 @@ def ratios(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
             found += [sizes for sizes in in_ratios(pair, c + 1, fits) if not multiples(sizes) <= there]
         for number, sizes in enumerate(found, start=1):
             yield _scenario({**usual, **sizes}, f"ratios-{number}-beyond-{c}", c)
+
+
+def ratios_of_lengths(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
+    """The same for lengths of dimensions that are some times a size."""
+    usual = representative(operator).sizes
+    for c in constants:
+        found = in_ratios_of_lengths(operator, c + 1, lambda sizes: volume(operator, {**usual, **sizes}) <= VOLUME)
+        for number, sizes in enumerate(found, start=1):
+            yield _scenario({**usual, **sizes}, f"ratios-of-lengths-{number}-beyond-{c}", c)
 
 
 def _no_multiple(size: int) -> int:

@@ -19,6 +19,8 @@ ROWS = 49
 WIDE, VOLUME = 43, 2**17
 #: Subsets of gradients that are asked in every layout.
 FEW_SUBSETS = 32
+#: Calls beside values that have something in common, up to which all are made; each takes a millisecond or two.
+FEW_CALLS = 192
 
 
 def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
@@ -145,12 +147,16 @@ def proper_subsets(operator: Operator) -> list[tuple[str, ...]]:
 
 
 def beside_values(operator: Operator) -> list[Scenario]:
-    """Every proper subset while the values of one input have something in common: each input, its kinds in turn.
+    """Every proper subset while the values of one input have something in common.
 
-    Of many subsets each is beside one input.
+    Of few subsets each is beside each input and kind, of more beside each input, whose kinds come in turn, and of many
+    beside one input.
     """
     case, proper = representative(operator), proper_subsets(operator)
     kinds = [(arg.name, arg.commonly()) for arg in operator.inputs if arg.commonly()]
+    if len(proper) * sum(len(own) for _, own in kinds) <= FEW_CALLS:
+        pairs = [(name, kind) for name, own in kinds for kind in own]
+        return [Scenario.of(case, values=f"{kind} of {name}", wanted=each) for name, kind in pairs for each in proper]
     few, found = len(proper) <= FEW_SUBSETS, []
     for number, wanted in enumerate(proper):
         for place, (name, own) in enumerate(kinds):

@@ -4,17 +4,20 @@ Each call of `harness.judging.combinations` is made three times, in its form of 
 outputs and gradients. Then twice without grad, at the same addresses: with other values, and with its own, so that an
 answer that is kept for addresses or shapes is stale. No output may share memory with an input then.
 
-Then, in one call after the other, the values of one input alone have something in common: they are 0, one number, or
-equal in each row; indices count. It is made contiguous and transposed, with grad and without, and compared with the
-reference (`harness.judging.near`). So is a call with ordinary values whose cotangents are one large number.
+Then, in one call after the other, the values of one input alone have something in common: they are 0, one number,
+large, or equal in each row; indices count. Or all numbers have one sign. The call is made contiguous and transposed,
+with grad and without, at small sizes and at larger ones, and compared with the reference (`harness.judging.near`). So
+is a call with ordinary values whose cotangents are one large number, and so are calls in which a dimension of some
+times a size, as three gates are, has a small ratio to another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle, product
 from typing import Any
 
-from harness.judging.combinations import WITHOUT_GRAD, Combination, combinations_of
+from harness.judging.combinations import WITHOUT_GRAD, Combination, combinations_of, of_lengths, ordinary_sizes
 from harness.judging.inference import hold_without_grad
 from harness.judging.near import run_near
 from harness.judging.property import Property
@@ -33,19 +36,24 @@ def check(subject: Subject) -> dict[str, Any]:
         tally.run(call.scenario)
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
-    _of_one_tensor(tally)
+    _in_common(tally)
     _of_a_large_number(tally)
+    _of_lengths(tally)
     counts = {"pairs": found.pairs, "covered": found.pairs_covered}
     return {**tally.figures(), **counts, "triples": found.triples, "covered_triples": found.triples_covered}
 
 
-def _of_one_tensor(tally: Tally) -> None:
-    """Calls in which the values of one input alone have something in common."""
+def _in_common(tally: Tally) -> None:
+    """Calls in which all numbers have one sign, or the values of one input alone have something in common.
+
+    At small sizes and at larger ones, in every form.
+    """
     operator = tally.subject.operator
     transposed = tuple((arg.name, "transposed") for arg in operator.inputs if len(arg.shape) > 1)
-    for family in operator.of_one_tensor():
-        for layouts, mode in zip(((), transposed), WITHOUT_GRAD, strict=True):
-            scenario = Scenario.of(representative(operator), values=family.name, layouts=layouts)
+    sizes = tuple(tuple(each.items()) for each in (representative(operator).sizes, ordinary_sizes(operator)))
+    for family in (*operator.of_one_sign(), *operator.of_one_tensor()):
+        for at, (layouts, mode) in product(sizes, zip(((), transposed), WITHOUT_GRAD, strict=True)):
+            scenario = Scenario(at, values=family.name, layouts=layouts)
             run_near(tally, scenario)
             hold_without_grad(tally, scenario, mode, near=True)
 
@@ -56,6 +64,13 @@ def _of_a_large_number(tally: Tally) -> None:
     if outputs:
         scaled = tuple((arg.name, "scaled") for arg in outputs)
         run_near(tally, Scenario.of(representative(tally.subject.operator), seed=1, cotangents=scaled))
+
+
+def _of_lengths(tally: Tally) -> None:
+    """Calls in which three gates, say, are as long as another dimension, or a small multiple of it."""
+    for scenario, mode in zip(of_lengths(tally.subject.operator), cycle(WITHOUT_GRAD), strict=False):
+        run_near(tally, scenario)
+        hold_without_grad(tally, scenario, mode, near=True)
 
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:

@@ -114,6 +114,8 @@ def _in_other_ways(
             hold_without_grad(tally, scenario, mode, near=harvested.is_long(operator, scenario))
     for scenario in islice(harvested.ratios(operator, constants), RATIOS):
         tally.run(scenario)
+    for scenario in islice(harvested.ratios_of_lengths(operator, constants), RATIOS):
+        run_near(tally, scenario)
 
 
 def _unusual(operator: Operator, beyond: Sequence[tuple[str, int]]) -> list[Scenario]:

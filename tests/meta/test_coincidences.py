@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from torch import Tensor
 
 from harness.discovery import load_function, operator
 from harness.judging import harvested
+from harness.judging.combinations import combinations_of, of_lengths
 from harness.judging.judge import judge
+from harness.judging.ratios import RATIOS
 from harness.judging.scenario import Scenario, kinds_of, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
-from spec.contract import NEGATIVE, POSITIVE, Draw
+from spec.contract import LARGE, NEGATIVE, POSITIVE, Draw, TensorArg
 from tests.meta.tiers import AGAIN, first_of_each
 
 pytestmark = pytest.mark.usefixtures("with_the_store")
@@ -65,6 +68,12 @@ COINCIDENCES: list[tuple[str, str, Callable[..., bool]]] = [
     ("combinations", "lltm_sequence", lambda x, *_: x.shape[1] > 1 and bool((x == x[:, :1]).all())),
     ("combinations", "lltm_sequence", lambda x, w, b, h, c: h.shape[1] == 2 * x.shape[0] > 8),
     ("combinations", "softmax", lambda x: x.dim() == 3 and x.shape[2] == 2 * x.shape[1] > 2),
+    ("combinations", "gru_cell", lambda x, h, w, u, b=None, c=None: b is not None and len(x) == 2 * len(b)),
+    ("combinations", "group_norm", lambda x, n, w=None, b=None, **_: n == 32 and _is_transposed(x)
+     and w is not None and bool((w > 0).all())),
+    ("combinations", "attention", lambda q, k, v, *_, **__: v.shape[1] > 3 and not v.any()),
+    ("gradient-subsets", "layer_norm", lambda x, n, w=None, b=None, **_: b is not None and b.requires_grad
+     and not x.requires_grad and bool((b.abs() > 57).any())),
     ("layouts", "group_norm", lambda x, n, w=None, b=None, **_: x.dim() == 3 and b is not None
      and w.stride(0) == 2 and _is_transposed(x)),
     ("gradient-subsets", "linear_act", lambda x, w, b=None, **_: b is not None and x.stride(-1) == 2
@@ -210,3 +219,49 @@ def test_columns_are_equal_beyond_a_constant(tmp_path: Path) -> None:
     equal = Sometimes("swiglu", lambda g, u: g.shape[-1] > 55 and u.dim() == 2 and bool((u == u[:, :1]).all()), _zero)
     assert _verdict("harvested-sizes", equal, file) == FAIL
     assert _verdict("harvested-sizes", Sometimes("swiglu", _never, _zero), file) == PASS
+
+
+def test_values_of_a_tensor_are_large_beyond_a_constant(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 55")
+    large = Sometimes("rms_norm", lambda x, w=None, **_: len(w) > 55 and bool((w.abs() > 80).any()), _zero)
+    assert _verdict("harvested-sizes", large, file) == FAIL
+
+
+def test_a_constant_is_asked_without_grad_where_equal_sizes_are_too_large(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 1720")
+    swiglu = operator("swiglu").in_form("tokens")
+    sizes = [dict(scenario.sizes) for scenario in harvested.exactly(swiglu, [1720])]
+    assert {symbol for each in sizes for symbol, size in each.items() if size == 1720} == set(swiglu.symbols())
+    assert all(harvested.volume(swiglu, each) <= harvested.VOLUME for each in sizes)
+    without = Sometimes("swiglu", lambda g, u: g.dim() == 3 and len(g) == 1720 and not torch.is_grad_enabled(), _zero)
+    assert _verdict("harvested-sizes", without, file) == FAIL
+
+
+@pytest.mark.parametrize(("name", "symbol", "times"), [("lltm", "state_size", 3), ("lstm_cell", "state_size", 4)])
+def test_every_length_of_some_times_a_size_has_every_ratio(name: str, symbol: str, times: int) -> None:
+    contract = operator(name)
+    found = [dict(scenario.sizes) for scenario in of_lengths(contract)]
+    found += [dict(call.scenario.sizes) for call in combinations_of(contract).calls if "ratios" in call.scenario.name]
+    beyond = [dict(scenario.sizes) for scenario in harvested.ratios_of_lengths(contract, [41])]
+    assert all(min(each[symbol], max(each["batch"], each["input_features"])) > 41 for each in beyond)
+    beyond += [dict(scenario.sizes) for scenario in harvested.ratios(contract, [41])]
+    for other, sizes in product(("batch", "input_features"), (found, beyond)):
+        lengths = {(times * each[symbol], each[other]) for each in sizes}
+        for ratio in RATIOS:
+            assert any(length == ratio * size for length, size in lengths), (other, ratio)
+            assert any(size == ratio * length for length, size in lengths), (other, ratio)
+
+
+def test_large_values_are_those_of_real_numbers_that_have_no_range() -> None:
+    contract = operator("linear_act")
+    made = contract.family("large of weight").make(
+        {"batch": 5, "in_features": 6, "out_features": 7}, Draw(0), torch.float32
+    )
+    usual = contract.family("normal").make({"batch": 5, "in_features": 6, "out_features": 7}, Draw(0), torch.float32)
+    assert float(made["weight"].std()) == pytest.approx(128, rel=0.3)
+    assert torch.equal(made["input"], usual["input"])
+    of_range = TensorArg("share", ("batch",), low="0.1", high="0.9", uniform=True)
+    assert LARGE not in of_range.commonly()
+    assert LARGE in TensorArg("scores", ("batch",)).commonly()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -135,6 +136,9 @@ def test_every_subset_of_gradients_is_beside_every_input_and_kind() -> None:
     pairs = {(scenario.wanted, scenario.values.split(" of ")[1]) for scenario in found}
     assert pairs == {(wanted, arg.name) for wanted in proper_subsets(contract) for arg in contract.inputs}
     assert {scenario.values for scenario in found} == {family.name for family in contract.of_one_tensor()}
+    few = operator("layer_norm").in_form("vector")
+    beside = {(scenario.wanted, scenario.values) for scenario in beside_values(few)}
+    assert beside == set(product(proper_subsets(few), (family.name for family in few.of_one_tensor())))
     many = operator("lstm_cell")
     assert [scenario.wanted for scenario in beside_values(many)].count(("input",)) == 1
     assert {s.values for s in beside_values(many)} >= {f"{ONE_NUMBER} of {arg.name}" for arg in many.inputs}
