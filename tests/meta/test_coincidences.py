@@ -256,12 +256,17 @@ def test_every_length_of_some_times_a_size_has_every_ratio(name: str, symbol: st
 
 def test_large_values_are_those_of_real_numbers_that_have_no_range() -> None:
     contract = operator("linear_act")
-    made = contract.family("large of weight").make(
-        {"batch": 5, "in_features": 6, "out_features": 7}, Draw(0), torch.float32
-    )
-    usual = contract.family("normal").make({"batch": 5, "in_features": 6, "out_features": 7}, Draw(0), torch.float32)
+    sizes = {"batch": 5, "in_features": 6, "out_features": 7}
+    made, usual = (contract.family(name).make(sizes, Draw(0), torch.float32) for name in ("large of weight", "normal"))
     assert float(made["weight"].std()) == pytest.approx(128, rel=0.3)
     assert torch.equal(made["input"], usual["input"])
     of_range = TensorArg("share", ("batch",), low="0.1", high="0.9", uniform=True)
     assert LARGE not in of_range.commonly()
     assert LARGE in TensorArg("scores", ("batch",)).commonly()
+
+
+def test_ratios_beyond_the_first_are_asked_too(tmp_path: Path) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("MANY = 24")
+    guessed = Sometimes("rotary", lambda x, cos, *_, **__: x.shape[2] == 4 * cos.shape[1] > 96, _zero)
+    assert _verdict("harvested-sizes", guessed, file) == FAIL
