@@ -4,7 +4,8 @@ The axes are the size of each symbol, the layout of each input, the kind of each
 whether each input requires grad, and the mode of a call without grad. Many faults need two of them at once: more rows
 than a block and a transposed tensor, an expanded cotangent and one gradient alone. All combinations are too many; all
 pairs are some 100 calls. The form of an operator is an axis too: two choices that occur together in one form need not
-occur together in another.
+occur together in another. But a form may have a path of its own for two choices. So further calls, which are compared
+with the reference alone (`harness.judging.near`), complete an array for each form.
 
 Some choices hide others: where the size of a dimension is 1, its stride does not matter, and where a gradient is not
 wanted, no cotangent does. So every two choices that hide nothing occur together in a call in which nothing is hidden.
@@ -14,7 +15,7 @@ Source of the method: D. Kuhn, R. Kacker, Y. Lei, "Practical combinatorial testi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,7 +25,7 @@ from typing import Any
 import torch
 
 from harness.judging.by_identity import ByIdentity
-from harness.judging.covering import Choice, Model, coverage, rows_of
+from harness.judging.covering import Choice, Model, Row, coverage, rows_of
 from harness.judging.ratios import in_ratios, in_ratios_of_lengths
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
 from spec.contract import NORMAL, ONE_SIGN, Operator
@@ -61,9 +62,13 @@ class Combination:
 
 @dataclass(frozen=True)
 class Combinations:
-    """A covering array: its calls, and how many pairs and triples of choices can occur, and do occur."""
+    """A covering array: its calls, and how many pairs and triples of choices can occur, and do occur.
+
+    `further` are calls of operators with several forms: with them, every two choices of a form occur together in it.
+    """
 
     calls: tuple[Combination, ...]
+    further: tuple[Combination, ...]
     pairs: int
     pairs_covered: int
     triples: int
@@ -80,11 +85,22 @@ def _computed(key: ByIdentity) -> Combinations:
     forms = {form.form: form for form in key.operator.every_form()}
     models = [_model(form) for form in forms.values()]
     rows = rows_of(models, rows_of([_model(form, clear=True) for form in forms.values()]))
-    calls = [_combination(forms[row["form"]], row, number) for number, row in enumerate(rows, start=1)]
-    further = [call for form in forms.values() for call in _ordinary(form)]
+    calls = [_combination(forms[row["form"]], row, "pairs", number) for number, row in enumerate(rows, start=1)]
+    ordinary = [call for form in forms.values() for call in _ordinary(form)]
     counts = [count for strength in (2, 3) for count in coverage(models, rows, strength)]
     ratios = [call for form, layouts in _of_other_shapes(tuple(forms.values())) for call in _ratios(form, layouts)]
-    return Combinations((*calls, *further, *ratios), *counts)
+    further = tuple(call for form in forms.values() for call in _of_one_form(form, rows))
+    return Combinations((*calls, *ordinary, *ratios), further, *counts)
+
+
+def _of_one_form(form: Operator, rows: Sequence[Row]) -> Iterator[Combination]:
+    """Calls of this form with every two choices that the rows have in no call of it."""
+    there = [row for row in rows if row["form"] == form.form]
+    clear = [row for row in there if not any(_hides(axis, value) for axis, value in row.items())]
+    also = rows_of([_model(form, clear=True)], clear)[len(clear) :]
+    missing = [*also, *rows_of([_model(form)], [*there, *also])[len(there) + len(also) :]]
+    for number, row in enumerate(missing, start=1):
+        yield _combination(form, row, f"pairs-of-{form.form}", number)
 
 
 def _model(form: Operator, clear: bool = False) -> Model:
@@ -208,14 +224,14 @@ def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, in
     return max(elements, prod(every.values()) // 2, between // 8)
 
 
-def _combination(operator: Operator, row: Mapping[str, Any], number: int) -> Combination:
+def _combination(operator: Operator, row: Row, name: str, number: int) -> Combination:
     differentiable = [arg.name for arg in operator.inputs if arg.differentiable]
     wanted = tuple(name for name in differentiable if row[f"gradient of {name}"])
     layouts = ((arg.name, row[f"layout of {arg.name}"]) for arg in operator.inputs)
     kinds = ((arg.name, row[f"cotangent of {arg.name}"]) for arg in operator.real_outputs)
     scenario = Scenario(
         sizes=tuple((symbol, row[f"size of {symbol}"]) for symbol in operator.symbols()),
-        name=f"pairs-{number}",
+        name=f"{name}-{number}",
         seed=number,
         values=row["values"],
         layouts=tuple((name, layout) for name, layout in layouts if layout != LAYOUTS[0]),

@@ -4,16 +4,19 @@ Each call of `harness.judging.combinations` is made three times, in its form of 
 outputs and gradients. Then twice without grad, at the same addresses: with other values, and with its own, so that an
 answer that is kept for addresses or shapes is stale. No output may share memory with an input then.
 
+An operator of several forms has further calls, so that every two choices of each form occur together in it. They are
+compared with the reference (`harness.judging.near`), with grad and without.
+
 Then, in one call after the other, the values of one input alone have something in common: they are 0, one number,
 large, or equal in each row; indices count. Or all numbers have one sign. The call is made contiguous and transposed,
-with grad and without, at small sizes and at larger ones, and compared with the reference (`harness.judging.near`). So
-is a call with ordinary values whose cotangents are one large number, and so are calls in which a dimension of some
-times a size, as three gates are, has a small ratio to another one.
+with grad and without, at small sizes and at larger ones, and compared with the reference too. So is a call with
+ordinary values whose cotangents are one large number, and so are calls in which a dimension of some times a size, as
+three gates are, has a small ratio to another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import cycle, product
 from typing import Any
 
@@ -31,11 +34,14 @@ from harness.report.levels import VALUES
 def check(subject: Subject) -> dict[str, Any]:
     """Every call of the covering array, with and without grad; the figures say how many pairs of choices occurred."""
     found, tally = combinations_of(subject.whole or subject.operator), Tally(subject)
-    calls = _calls(subject)
+    calls = _of_this_form(subject, found.calls)
     for call in calls:
         tally.run(call.scenario)
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
+    for call in _of_this_form(subject, found.further):
+        run_near(tally, call.scenario)
+        hold_without_grad(tally, call.scenario, call.without_grad, near=True)
     _in_common(tally)
     _of_a_large_number(tally)
     _of_lengths(tally)
@@ -75,12 +81,12 @@ def _of_lengths(tally: Tally) -> None:
 
 def foreseen(subject: Subject) -> Iterator[Scenario]:
     """Without grad, the same calls are made again."""
-    return (call.scenario for call in _calls(subject))
-
-
-def _calls(subject: Subject) -> list[Combination]:
     found = combinations_of(subject.whole or subject.operator)
-    return [call for call in found.calls if call.form == subject.operator.form]
+    return (call.scenario for call in _of_this_form(subject, found.calls))
+
+
+def _of_this_form(subject: Subject, calls: Iterable[Combination]) -> list[Combination]:
+    return [call for call in calls if call.form == subject.operator.form]
 
 
 PROPERTY = Property(

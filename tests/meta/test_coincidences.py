@@ -72,6 +72,8 @@ COINCIDENCES: list[tuple[str, str, Callable[..., bool]]] = [
     ("combinations", "group_norm", lambda x, n, w=None, b=None, **_: n == 32 and _is_transposed(x)
      and w is not None and bool((w > 0).all())),
     ("combinations", "attention", lambda q, k, v, *_, **__: v.shape[1] > 3 and not v.any()),
+    ("combinations", "softmax", lambda x: x.dim() == 1 and x.storage_offset() > 0 and x.is_contiguous()
+     and torch.is_inference_mode_enabled()),
     ("gradient-subsets", "layer_norm", lambda x, n, w=None, b=None, **_: b is not None and b.requires_grad
      and not x.requires_grad and bool((b.abs() > 57).any())),
     ("layouts", "group_norm", lambda x, n, w=None, b=None, **_: x.dim() == 3 and b is not None

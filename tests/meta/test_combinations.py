@@ -99,6 +99,26 @@ def test_every_pair_that_hides_nothing_occurs_where_nothing_is_hidden(contract: 
     assert len(clear) < len(rows)
 
 
+@pytest.mark.parametrize("contract", OPERATORS, ids=lambda contract: contract.name)
+def test_every_pair_of_a_form_occurs_in_that_form(contract: Operator) -> None:
+    array = combinations_of(contract)
+    calls = [call for call in (*array.calls, *array.further) if call.scenario.name.startswith("pairs-")]
+    rows = [_choices(contract, call) for call in calls]
+    clear = [row for row in rows if not any(_hides(*choice) for choice in row.items())]
+    there, there_clear = (
+        {frozenset(pair) | {("form", row["form"])} for row in some for pair in combinations(row.items(), 2)}
+        for some in (rows, clear)
+    )
+    for form, pair in _sets(contract, 2):
+        chosen, in_form = dict(pair), pair | {("form", form.form)}
+        if in_form not in there:
+            too_large = all(axis.startswith("size of ") for axis in chosen) and _is_too_large(form, chosen)
+            assert too_large or set(chosen.values()) == {"missing"}, (form.title, pair)
+        if in_form not in there_clear:
+            assert not _is_clear(form, chosen), (form.title, pair)
+    assert bool(array.further) == (len(list(contract.every_form())) > 1)
+
+
 def test_triples_are_counted() -> None:
     contract = operator("layer_norm")
     array = combinations_of(contract)
