@@ -92,11 +92,21 @@ def exactly(operator: Operator, constants: Sequence[int]) -> Iterator[Scenario]:
                     break
 
 
-def small(operator: Operator, sizes: Iterable[tuple[str, int]], most: int = VOLUME) -> Iterator[Scenario]:
-    """A call for each size whose volume is usual, or at most that, the other sizes small."""
+def small(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
+    """A call for each size whose volume is usual, the other sizes small."""
     for symbol, size in sizes:
         every = {**representative(operator).sizes, symbol: size}
-        if volume(operator, every) <= most:
+        if volume(operator, every) <= VOLUME:
+            yield _scenario(every, f"{symbol}-{size}", size)
+
+
+def of_no_oracle(operator: Operator, sizes: Iterable[tuple[str, int]], most: int, room: int) -> Iterator[Scenario]:
+    """The same for calls whose results nobody compares: of at most so many elements each, and so many together."""
+    for symbol, size in sizes:
+        every = {**representative(operator).sizes, symbol: size}
+        elements = max(*_elements(operator, every), _of_steps(operator, every))
+        if elements <= min(most, room):
+            room -= elements
             yield _scenario(every, f"{symbol}-{size}", size)
 
 
@@ -171,8 +181,17 @@ def volume(operator: Operator, sizes: dict[str, int]) -> int:
 
     That is the product of the sizes, a square of sizes that the contract lists as saved, or the steps of a loop.
     """
-    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
-    between = max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+    elements, between = _elements(operator, sizes)
     squares = 2 * _SQUARE * between if between > _SQUARE * elements else 0
-    steps = prod(sizes[symbol] for symbol in operator.sequential) if operator.sequential else 0
-    return max(elements, prod(sizes.values()), squares, _STEP * steps)
+    return max(elements, prod(sizes.values()), squares, _of_steps(operator, sizes))
+
+
+def _elements(operator: Operator, sizes: dict[str, int]) -> tuple[int, int]:
+    """Those of all inputs and outputs, and of the largest tensor in between that the contract lists as saved."""
+    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
+    return elements, max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+
+
+def _of_steps(operator: Operator, sizes: dict[str, int]) -> int:
+    """What the steps of a loop count."""
+    return _STEP * prod(sizes[symbol] for symbol in operator.sequential) if operator.sequential else 0

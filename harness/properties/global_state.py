@@ -35,9 +35,9 @@ from harness.judging.subject import CANDIDATE_ERRORS, Subject
 from harness.judging.wrong_calls import wrong_calls
 from harness.report.levels import PYTORCH
 
-#: Sizes beyond constants of the source at which forward and backward are called, and elements of such a call: no result
-#: is compared, so it may be larger than where an oracle is asked.
-BEYOND, VOLUME = 40, 2**21
+#: Sizes beyond constants of the source at which forward and backward are called, and elements of such a call and of all
+#: of them: no result is compared, so they may be larger than where an oracle is asked. They take a second or two.
+BEYOND, VOLUME, ROOM = 40, 2**25, 2**26
 #: A multiple of 2, 3, 4, 5, 6, 8, 10 and 12, so of most small blocks; the other where the reference loops.
 MULTIPLE, STEPS = 120, 60
 
@@ -65,7 +65,7 @@ def _other_sizes(subject: Subject, watch: Watch) -> int:
     multiples = [(name, STEPS if name in operator.sequential else MULTIPLE) for name in operator.symbols()]
     most = harvested.VOLUME if subject.device in SIMULATED else VOLUME
     sizes = harvested.beyond(operator, constants_of(subject.files or ()))
-    beyond = islice(harvested.small(operator, sizes, most), BEYOND)
+    beyond = islice(harvested.of_no_oracle(operator, sizes, most, ROOM), BEYOND)
     scenarios = [*harvested.small(operator, multiples), *beyond]
     for scenario in scenarios:
         call = subject.realise(scenario)

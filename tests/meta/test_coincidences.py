@@ -20,7 +20,7 @@ from harness.judging.ratios import RATIOS
 from harness.judging.scenario import Scenario, kinds_of, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.report.cell import FAIL, PASS
+from harness.report.cell import FAIL, NO_EVIDENCE, PASS
 from spec.contract import LARGE, NEGATIVE, POSITIVE, Draw, TensorArg
 from tests.meta.tiers import AGAIN, first_of_each
 
@@ -265,6 +265,25 @@ def test_large_values_are_those_of_real_numbers_that_have_no_range() -> None:
     of_range = TensorArg("share", ("batch",), low="0.1", high="0.9", uniform=True)
     assert LARGE not in of_range.commonly()
     assert LARGE in TensorArg("scores", ("batch",)).commonly()
+
+
+def test_state_of_the_process_is_read_beyond_a_constant_whose_oracle_is_too_dear(tmp_path: Path) -> None:
+    """All pairs of 405 tokens have as many elements as an expected result may have."""
+    file = tmp_path / "kernel.py"
+    file.write_text("TOKENS = 405\n")
+
+    def draws(found: Tensor, *_: Any) -> Tensor:
+        torch.rand(1)
+        return found
+
+    tail = Sometimes("attention_varlen", lambda q, *_, **__: len(q) > 405 and len(q) % 2 == 0, draws)
+    assert _verdict("global-state", tail, file) == FAIL
+    right = Sometimes("attention_varlen", _never, draws)
+    assert _verdict("global-state", right, file) == NO_EVIDENCE, "it has no name by which a new process could load it"
+    sizes = [("tokens", 432)]
+    assert not list(harvested.small(operator("attention_varlen"), sizes))
+    room = 2**22
+    assert 1 <= len(list(harvested.of_no_oracle(operator("attention_varlen"), sizes * 99, room, room))) < 99
 
 
 def test_ratios_beyond_the_first_are_asked_too(tmp_path: Path) -> None:
