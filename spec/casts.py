@@ -2,7 +2,7 @@
 
 Models write `x.float()` at first and `.to(x.dtype)` at last. Evaluated in float64 as it stands, such a reference would
 lose digits. Under `Casts` a cast to float32 changes no digit, but the roundoff: the tensor is *wide*, and so is what is
-computed of it, by PyTorch's rules of promotion. What is wide is evaluated in a block `spec.rounding.wide`. A cast back
+computed of it, by PyTorch's rules of promotion. What is wide is evaluated in a block `spec.blocks.wide`. A cast back
 to the dtype of the call rounds once. What is made in float32, such as `torch.arange(n).float()`, is wide too.
 
 float64 stands for the dtype of the call, which may be a half type: `torch.promote_types(x.dtype, torch.float32)` is
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
-from spec.rounding import narrowed, wide
+from spec.blocks import narrowed, wide
 
 #: The attribute of a wide tensor.
 _MARK = "_is_wide"

@@ -32,9 +32,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from spec.activations import activated, smooth_slope, unknown_activation
+from spec.blocks import stored, wide
 from spec.contract import LOWER, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Tensors
-from spec.rounding import stored, wide
 from spec.rowwise import families
 from spec.sizes import causal_conv1d as sizes
 from spec.values import causal_conv1d as values

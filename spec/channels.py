@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spec.blocks import one_rounding, wide
 from spec.contract import Refusal
-from spec.rounding import one_rounding, wide
 
 
 def grouped(tensor: Tensor, num_groups: int) -> Tensor:

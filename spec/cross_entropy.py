@@ -27,10 +27,10 @@ import torch
 from torch import Tensor
 
 from spec import rowwise
+from spec.blocks import stored, wide
 from spec.contract import FLOAT32, Case, Operator, TensorArg
 from spec.forms import Formulas
 from spec.formulas import either
-from spec.rounding import stored, wide
 from spec.rowwise import case
 from spec.values import cross_entropy as values
 

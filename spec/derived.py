@@ -23,12 +23,12 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spec import backward
+from spec.blocks import again, any_order
 from spec.by_steps import Products
 from spec.casts import Casts
 from spec.contract import DTYPES, Draw, Family, Operator, Sizes, TensorArg
 from spec.odd_rows import Rows
 from spec.python_files import import_named, import_source
-from spec.rounding import again, any_order
 from spec.shifts import Shifts
 
 #: By how much elements are moved, relative to themselves, to see whether a gradient jumps; and by how much a gradient

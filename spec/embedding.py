@@ -25,9 +25,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.contract import Case, Operator, TensorArg
 from spec.forms import Cases, Formulas, Shape, Tensors
-from spec.rounding import stored, wide
 from spec.rowwise import case, families
 from spec.values import embedding as values
 

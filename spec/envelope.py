@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spec.parts import parts_of
-from spec.rounding import UNIT_ROUNDOFF
+from spec.roundoff import UNIT_ROUNDOFF
 from spec.runs import RUNS, rounded_runs
 
 #: How many standard deviations below the largest number of the dtype an element must be to be decided: as many as its

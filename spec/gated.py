@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.contract import Case, Draw, Invariant, Operator, Sizes, TensorArg
 from spec.forms import Formulas
-from spec.rounding import stored, wide
 from spec.rowwise import Drawn, families, matrix_cases, non_finite, scaled, tokens_cases, vector_cases
 
 #: activated(gate) and slope(gate), both computed in float32 for half types.

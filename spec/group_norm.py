@@ -33,11 +33,11 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.channels import grouped, lost_of_bias, lost_of_weight, over_channels, per_channel, refusals
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Shape, Tensors
 from spec.normalized import normalised
-from spec.rounding import stored, wide
 from spec.rowwise import families
 from spec.sizes import group_norm as sizes
 from spec.values import group_norm as values

@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Tensors
 from spec.normalized import Form, normalised, refusals
-from spec.rounding import stored, wide
 from spec.sizes import layer_norm as sizes
 from spec.values import layer_norm as values
 

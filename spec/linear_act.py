@@ -35,9 +35,9 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from spec.activations import activated, smooth_slope, through_relu, unknown_activation
+from spec.blocks import stored, wide
 from spec.contract import LOWER, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Tensors
-from spec.rounding import stored, wide
 from spec.rowwise import families
 from spec.sizes import linear_act as sizes
 from spec.values import linear_act as values

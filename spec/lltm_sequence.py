@@ -18,7 +18,7 @@ step t, and let a and e be what the next step, t+1, passes back. Start from a = 
     d_weights = sum of dW_t,   d_bias = sum of db_t,   d_h0 = a,   d_c0 = e
 
 Precision. The sums over the steps may be accumulated in the dtype from step to step, or be made in one product over all
-steps and rows. The reference does the first inside a block `one_sum()` of `spec.rounding`, so that its allowance covers
+steps and rows. The reference does the first inside a block `one_sum()` of `spec.blocks`, so that its allowance covers
 both: added term by term, the one product is a longer sum than that of any step.
 
 Source: P. J. Werbos, "Backpropagation through time" (1990), for the scan; the cell is the tutorial's. `tests/spec`
@@ -33,8 +33,8 @@ import torch
 from torch import Tensor
 
 from spec import lltm
+from spec.blocks import one_sum
 from spec.contract import LOWER, Operator, TensorArg
-from spec.rounding import one_sum
 from spec.sizes import lltm_sequence as sizes
 from spec.values import lltm_sequence as values
 

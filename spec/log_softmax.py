@@ -24,8 +24,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.forms import Formulas
-from spec.rounding import stored, wide
 from spec.softmax import intermediates, of_rows
 
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from spec.rounding import Amplitudes, Rounding, UnlikeOneRun, dim_of_runs, owned, parted
+from spec.amplitudes import Amplitudes, UnlikeOneRun, dim_of_runs, parted
+from spec.rounding import Rounding, owned
 
 #: Both halves may differ by this part of what the operation may err: a product of two runs is another routine's.
 _ALIKE = 0.5

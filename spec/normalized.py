@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spec.blocks import apart, wide
 from spec.contract import Refusal, TensorArg
-from spec.rounding import apart, wide
 
 #: The default of PyTorch's signature.
 EPS = 1e-5

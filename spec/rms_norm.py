@@ -33,9 +33,9 @@ import torch
 from torch import Tensor
 
 from spec import rowwise
+from spec.blocks import of_half, stored, wide
 from spec.contract import FLOAT32, Operator, TensorArg
 from spec.forms import Cases, Formulas, Optional, Shape, Tensors
-from spec.rounding import of_half, stored, wide
 from spec.rowwise import case, few_cases, tokens_cases
 from spec.values import rms_norm as values
 

@@ -16,9 +16,10 @@ from contextlib import nullcontext, suppress
 import torch
 from torch import Tensor
 
+from spec.amplitudes import Amplitudes, UnlikeOneRun
 from spec.formulas import choosing
 from spec.mapped import OfEachRun, TwoAlike
-from spec.rounding import Amplitudes, Rounding, UnlikeOneRun
+from spec.rounding import Rounding
 
 #: Monte Carlo runs behind an envelope.
 RUNS = 16

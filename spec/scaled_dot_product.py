@@ -28,9 +28,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spec.blocks import of_half, one_rounding, stored, wide
 from spec.contract import LOWER, TensorArg
 from spec.formulas import either
-from spec.rounding import of_half, one_rounding, stored, wide
 
 _Named = dict[str, Tensor]
 #: Roundings of a score: of query and key times the root of the factor, and of their product.

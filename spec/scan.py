@@ -30,11 +30,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from spec.blocks import stored, wide
 from spec.contract import Operator, TensorArg
 from spec.doubling import by_doubling, gradient_of_gates
 from spec.forms import Cases, Formulas, Optional, Tensors
 from spec.formulas import either
-from spec.rounding import stored, wide
 from spec.rowwise import families
 from spec.sizes import scan as sizes
 from spec.values import scan as values

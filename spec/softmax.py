@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from spec import rowwise
+from spec.blocks import of_half, stored, wide
 from spec.contract import FLOAT32, Case, Operator, TensorArg
 from spec.forms import Formulas
 from spec.formulas import either
-from spec.rounding import of_half, stored, wide
 from spec.rowwise import case
 from spec.values import softmax as values
 

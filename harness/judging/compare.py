@@ -12,7 +12,7 @@ E_max and E_rms are larger where fewer than four elements err independently, as 
 
 The last one shows a scale error of one percent that no single element shows. It is also applied to each named block,
 for example the rows of one gate in the weights: in the whole tensor, an error of one block is diluted. u/2 is the bias
-that the last operation in the dtype may have; no number of elements averages it away. f is `spec.rounding.underflow`.
+that the last operation in the dtype may have; no number of elements averages it away. f is `spec.roundoff.underflow`.
 Where rounding alone may change the scale by its whole, as where y cancels to 0, the gain is not asked.
 
 Where y is not finite, a candidate's output must be the same NaN or infinity, and its gradient must not be finite. If an
@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from spec.envelope import LARGEST, RMS, Block, Envelope, chosen, gain
-from spec.rounding import UNIT_ROUNDOFF, underflow
+from spec.roundoff import UNIT_ROUNDOFF, underflow
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from spec.contract import NORMAL, Draw, Operator
-from spec.rounding import UNIT_ROUNDOFF
+from spec.roundoff import UNIT_ROUNDOFF
 
 #: By how much all values are moved to see whether the reference jumps, and how far it moves then where it does.
 _STEP, _JUMP = 1e-7, 1e-3

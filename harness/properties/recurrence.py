@@ -39,9 +39,11 @@ from harness.judging.scenario import Call, Scenario
 from harness.judging.scenarios import representative
 from harness.judging.subject import Subject
 from harness.report.levels import GRADIENTS
+from spec.amplitudes import UnlikeOneRun
 from spec.contract import Draw, Operator, evaluate
 from spec.envelope import Envelope, compared, gain
-from spec.rounding import UNIT_ROUNDOFF, Rounding, UnlikeOneRun
+from spec.rounding import Rounding
+from spec.roundoff import UNIT_ROUNDOFF
 from spec.runs import RUNS
 
 STEPS = 1000

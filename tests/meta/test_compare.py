@@ -15,7 +15,8 @@ from harness.judging.scenario import Scenario, realise
 from spec.envelope import Envelope, envelopes
 from spec.lltm import OPERATOR
 from spec.operations import MOVES
-from spec.rounding import UNIT_ROUNDOFF, Rounding
+from spec.rounding import Rounding
+from spec.roundoff import UNIT_ROUNDOFF
 from spec.runs import rounded_runs
 
 INF, NAN = math.inf, math.nan

@@ -22,12 +22,14 @@ from harness.judging.scenarios import smallest
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
 from harness.properties import recurrence
-from spec import rounding, runs
+from spec import blocks, largest_errors, runs
+from spec.amplitudes import Amplitudes, UnlikeOneRun
 from spec.contract import Operator
 from spec.envelope import Envelope, envelopes
 from spec.mapped import TwoAlike
 from spec.noise import Noise
-from spec.rounding import Rounding, UnlikeOneRun
+from spec.rounding import Rounding
+from spec.roundoff import UNIT_ROUNDOFF
 from tests.zoo import registry as zoo
 from tests.zoo.honest.group_norm import Groups
 
@@ -106,8 +108,8 @@ def test_what_is_computed_again_beside_each_element_errs_alike_where_those_are_e
 
 def test_one_rounding_is_nothing_by_itself_and_all_that_it_may_be_in_each_run() -> None:
     values = normal(3, 4)
-    assert not rounding.one_rounding(values).any()
-    found = runs.rounded_runs(lambda x: (rounding.one_rounding(x),), [values], torch.bfloat16, 0)
+    assert not blocks.one_rounding(values).any()
+    found = runs.rounded_runs(lambda x: (blocks.one_rounding(x),), [values], torch.bfloat16, 0)
     for (change,) in found:
         torch.testing.assert_close(change.abs(), values.abs() * 2**-8, rtol=1e-2, atol=0)
     assert all(0 < int((torch.stack([run[0][k] for run in found]) > 0).sum()) < 16 * 4 for k in range(3))
@@ -129,7 +131,7 @@ def test_a_value_that_all_have_in_common_and_that_is_exact_is_not_allowed_to_be_
     """exp(0) is 1 in every implementation: a thousand values all too large by u are no rounding to a half type."""
     ones = torch.zeros(1000, dtype=torch.float64)
     made = of(lambda: torch.exp(ones), dtype)
-    unit = rounding.UNIT_ROUNDOFF[dtype]
+    unit = UNIT_ROUNDOFF[dtype]
     assert made.gain < 0.2 * unit
     assert made.largest > 0.9 * unit, "although some of them may be"
 
@@ -170,14 +172,14 @@ def test_a_sum_of_equal_terms_may_err_in_one_direction(terms: int, monkeypatch: 
         made = of(as_sum)
         assert compare(one_after_another(worst), made).holds
         assert not compare(one_after_another(worst) + worst, made).holds
-    monkeypatch.setattr(rounding, "_growth", lambda func, terms, args, unit: math.sqrt(terms))
+    monkeypatch.setattr(largest_errors, "_growth", lambda func, terms, args, unit: math.sqrt(terms))
     if terms > 64:
         assert not compare(one_after_another(worst), of(lambda: x.sum(0))).holds, "so the larger allowance is needed"
 
 
 def test_growth_is_the_root_where_no_term_is_repeated_and_zeros_do_not_count() -> None:
     def growth(function: Any, *args: Any) -> Any:
-        return rounding._growth(function, 100, args, 2.0**-24)
+        return largest_errors._growth(function, 100, args, 2.0**-24)
 
     mm, total = torch.ops.aten.mm.default, torch.ops.aten.sum.dim_IntList
     left, right = normal(3, 100), normal(100, 4, seed=1)
@@ -232,7 +234,7 @@ def test_a_gradient_of_the_weights_that_is_a_ten_thousandth_too_large_is_still_s
 def test_a_reference_that_leaves_float64_is_told_so() -> None:
     with (
         Rounding(torch.bfloat16, 0),
-        pytest.raises(TypeError, match=r"made torch\.float32 of float64.*`spec\.rounding\.wide`"),
+        pytest.raises(TypeError, match=r"made torch\.float32 of float64.*`spec\.blocks\.wide`"),
     ):
         normal(3).float()
 
@@ -361,7 +363,7 @@ def test_results_that_vmap_folds_are_made_at_once(evaluate: Any, monkeypatch: py
 
 
 def test_what_is_folded_in_another_order_is_not_taken_for_the_runs() -> None:
-    amplitudes, x = rounding.Amplitudes(), normal(3, 5)
+    amplitudes, x = Amplitudes(), normal(3, 5)
     with Rounding(torch.float32, 0, amplitudes):
         x.exp()
     for dim, fits in ((0, True), (1, False)):
@@ -406,7 +408,7 @@ def test_operations_that_vmap_makes_of_others_are_run_at_once(evaluate: Any, mon
 
 @pytest.mark.parametrize(("dim", "fits"), [(0, True), (1, False)])
 def test_runs_that_do_not_lie_one_after_another_are_refused(dim: int, fits: bool) -> None:
-    amplitudes, x = rounding.Amplitudes(), normal(4, 3)
+    amplitudes, x = Amplitudes(), normal(4, 3)
     with Rounding(torch.float32, 0, amplitudes):
         x.exp()
     folded = torch.stack([x, x], dim).reshape(8, 3)
@@ -448,7 +450,7 @@ def test_what_cannot_be_run_at_once_is_run_one_by_one(form: str) -> None:
     (exact,) = evaluate(x)
     errors = torch.stack([run[0] - exact for run in found])
     assert bool((errors.std(0) > 0).all()), "each run has its own error everywhere"
-    unit, largest = rounding.UNIT_ROUNDOFF[torch.float32], float(errors.abs().max())
+    unit, largest = UNIT_ROUNDOFF[torch.float32], float(errors.abs().max())
     # At most two operations, the larger of which adds five terms: no error exceeds 2 * 5 u of the sum of their sizes.
     if form != "value":
         (sizes,) = evaluate(x.abs())

@@ -13,7 +13,7 @@ from harness.judging.oracle import evaluate
 from harness.judging.scenario import Call, realise
 from harness.judging.scenarios import ordinary, smallest
 from spec.contract import DTYPES
-from spec.rounding import UNIT_ROUNDOFF
+from spec.roundoff import UNIT_ROUNDOFF
 from tools.study.judges import DECIMAL_DIGITS, JUDGES, Measure
 from tools.study.products import Sums, sums_of
 

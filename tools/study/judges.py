@@ -15,7 +15,7 @@ from harness.judging.scenario import Call, Scenario, realise
 from harness.judging.ulps import ulp
 from spec.contract import Operator
 from spec.envelope import Envelope
-from spec.rounding import UNIT_ROUNDOFF
+from spec.roundoff import UNIT_ROUNDOFF
 from tools.study.products import Sums, sums_of
 
 #: The default (rtol, atol) of torch.testing.assert_close.

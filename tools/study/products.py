@@ -32,8 +32,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from harness.judging.oracle import evaluate
 from harness.judging.scenario import Call
+from spec.blocks import inside
 from spec.contract import Operator
-from spec.rounding import inside
 
 _aten = torch.ops.aten
 #: Operations whose result holds elements of their arguments.

@@ -16,9 +16,11 @@ from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import FAIL, PASS
+from spec.blocks import any_order, narrowed, wide
 from spec.contract import DTYPES, Draw
 from spec.derived import Reference
-from spec.rounding import UNIT_ROUNDOFF, Rounding, any_order, narrowed, wide
+from spec.rounding import Rounding
+from spec.roundoff import UNIT_ROUNDOFF
 from spec.runs import rounded_runs
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
