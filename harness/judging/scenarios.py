@@ -17,7 +17,7 @@ _KEEPING = tuple(layout for layout in LAYOUTS[1:] if layout not in CHANGING)
 ROWS = 49
 #: What the other sizes are then, and the most elements of a tensor.
 WIDE, VOLUME = 43, 2**17
-#: Subsets of gradients that are asked in every layout.
+#: Subsets of gradients that are asked beside the values of each input.
 FEW_SUBSETS = 32
 #: Calls beside values that have something in common, up to which all are made; each takes a millisecond or two.
 FEW_CALLS = 192
@@ -124,12 +124,9 @@ def of_subsets(operator: Operator) -> list[Scenario]:
         for wanted in chain.from_iterable(combinations(inputs, n) for n in range(len(inputs) + 1)):
             found.append(Scenario.of(case, cotangents=missing, wanted=wanted))
     proper = proper_subsets(operator)
-    for number, wanted in enumerate(proper):
-        # Of many subsets each has one layout: the expected results are there, but each call takes its time.
-        layouts = _KEEPING if len(proper) <= FEW_SUBSETS else _KEEPING[number % len(_KEEPING) :][:1]
-        for layout in layouts:
-            everything = tuple((arg.name, layout) for arg in operator.inputs if layout in layouts_of(arg))
-            found.append(Scenario.of(case, layouts=everything, wanted=wanted))
+    for layout in _KEEPING:
+        everything = tuple((arg.name, layout) for arg in operator.inputs if layout in layouts_of(arg))
+        found += [Scenario.of(case, layouts=everything, wanted=wanted) for wanted in proper]
     many = _many(operator, case)
     for wanted in proper:
         for kind in REPEATED:

@@ -80,6 +80,8 @@ COINCIDENCES: list[tuple[str, str, Callable[..., bool]]] = [
      and w.stride(0) == 2 and _is_transposed(x)),
     ("gradient-subsets", "linear_act", lambda x, w, b=None, **_: b is not None and x.stride(-1) == 2
      and (x.requires_grad, w.requires_grad, b.requires_grad) == (True, False, True)),
+    ("gradient-subsets", "lstm_cell", lambda x, h, c, w, u, a=None, b=None: b is not None and c.stride(-1) == 2
+     and [t.requires_grad for t in (x, h, c, w, u, a, b)] == [False, False, True, True, True, False, True]),
 ]  # fmt: skip
 
 
