@@ -101,8 +101,8 @@ def test_fault_of_any_operator_is_wrong_at_its_witness_and_its_twin_is_right(
 def test_values_that_no_call_may_have_are_not_drawn(drawn_of_every: dict[str, list[Drawn]]) -> None:
     """More labels than classes, each another number."""
     drawn = next(each for each in drawn_of_every["cross_entropy"] if each.witness.sees == "results")
-    sizes = {**drawn.witness.sizes, "batch": 16, "classes": 8}
-    witness = replace(drawn.witness, sizes=sizes, values=(("labels", "distinct", 0.0),), changed=())
+    sizes, values = {"batch": 16, "classes": 8}, (("labels", "distinct", 0.0),)
+    witness = replace(drawn.witness, sizes=sizes, values=values, layouts={}, changed=())
     assert not every._shows(replace(drawn, witness=witness))
 
 
