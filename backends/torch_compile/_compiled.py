@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -11,17 +12,17 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
 #: Variants of one function that are compiled before Dynamo gives up: dtypes, layouts, sizes of 0 and 1, which inputs
-#: want a gradient, and their combinations. PyTorch's own limit is 8. A process that judges layer_norm, which has five
-#: forms, in several dtypes needs more than 1024.
-VARIANTS = 2**16
+#: want a gradient, and their combinations. PyTorch's own limit is 8. 1024 were too few for layer_norm, which has five
+#: forms, in a process that judges it in several dtypes.
+VARIANTS = sys.maxsize
 
 
 @cache
 def compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     """`reference`, compiled as one graph at its first call and again for each kind of call."""
     configuration = torch._dynamo.config
-    configuration.recompile_limit = max(configuration.recompile_limit, VARIANTS)
-    configuration.accumulated_recompile_limit = max(configuration.accumulated_recompile_limit, 4 * VARIANTS)
+    configuration.recompile_limit = VARIANTS
+    configuration.accumulated_recompile_limit = VARIANTS
     # By default a compiled backward reuses the memory of saved tensors, and raises with retain_graph=True.
     torch._functorch.config.donated_buffer = False
     function: Callable[..., Any] = torch.compile(reference, fullgraph=True, dynamic=True)

@@ -110,17 +110,20 @@ def of_no_oracle(operator: Operator, sizes: Iterable[tuple[str, int]], most: int
             yield _scenario(every, f"{symbol}-{size}", size)
 
 
-def large(operator: Operator, sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
-    """Calls for the other sizes, the smallest first, as long as there is room."""
-    room, found = LARGE, []
-    for symbol, size in dict.fromkeys(sizes):
-        every = {**representative(operator).sizes, symbol: size}
-        if volume(operator, every) > VOLUME:
-            found.append((volume(operator, every), symbol, size, every))
-    for elements, symbol, size, every in sorted(found, key=lambda call: call[:3]):
-        room -= elements
-        if room >= 0:
-            yield _scenario(every, f"{symbol}-{size}", size)
+def large(operator: Operator, *sizes: Iterable[tuple[str, int]]) -> Iterator[Scenario]:
+    """Calls for the other sizes as long as there is room: of the first group first, and of each the smallest first."""
+    room, seen = LARGE, set[tuple[str, int]]()
+    for group in sizes:
+        found = []
+        for symbol, size in dict.fromkeys(group):
+            every = {**representative(operator).sizes, symbol: size}
+            if (symbol, size) not in seen and volume(operator, every) > VOLUME:
+                found.append((volume(operator, every), symbol, size, every))
+        seen |= {call[1:3] for call in found}
+        for elements, symbol, size, every in sorted(found, key=lambda call: call[:3]):
+            if elements <= room:
+                room -= elements
+                yield _scenario(every, f"{symbol}-{size}", size)
 
 
 def is_long(operator: Operator, scenario: Scenario) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from math import gcd
 
 from spec.contract import Operator
@@ -55,19 +55,22 @@ def in_ratios_of_lengths(
 ) -> Iterator[dict[str, int]]:
     """Sizes of at least `base` at which k times one of them has a ratio to all others, or to each other one.
 
-    Those at which the sizes themselves have such a ratio are left out.
+    Where these are too large, k times that size is at least `base`, and not the size itself. Sizes which have such a
+    ratio themselves are left out.
     """
     symbols = operator.symbols()
     for symbol in symbols:
         others = [other for other in symbols if other != symbol]
-        for part, other_part in _ratios_of(factors_of(operator, symbol)):
-            times = -(-base // min(part, other_part))
-            together = {symbol: part * times, **dict.fromkeys(others, other_part * times)}
+        factors = factors_of(operator, symbol)
+        for part, other_part in _ratios_of(factors):
+            scales = [-(-base // min(one, other_part)) for one in (part, min(factors) * part)]
+            together = {symbol: part * scales[0], **dict.fromkeys(others, other_part * scales[0])}
             if possible(together):
                 yield together
                 continue
-            pairs = ({symbol: part * times, other: other_part * times} for other in others)
-            yield from (sizes for sizes in pairs if possible(sizes))
+            for other in others:
+                pairs = ({symbol: part * scale, other: other_part * scale} for scale in scales)
+                yield from islice((sizes for sizes in pairs if possible(sizes)), 1)
 
 
 def _ratios_of(factors: set[int]) -> list[tuple[int, int]]:

@@ -47,9 +47,9 @@ CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 NEAR_RATIOS = 128
 #: Calls with unusual values at most.
 UNUSUAL = 64
-#: Elements of all calls that are compared with the reference, and of those of large tensors for subsets of gradients:
-#: each takes two seconds at most. A simulated GPU takes longer, so that there are fewer.
-NEAR, SUBSETS, SIMULATED_PART = 2**25, 2**26, 16
+#: Elements of all calls that are compared with the reference; of those of large tensors for subsets of gradients, and
+#: for repeated cotangents: each takes some seconds at most. A simulated GPU takes longer, so that there are fewer.
+NEAR, IN_LARGE, SIMULATED_PART = 2**25, 2**26, 16
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -91,7 +91,8 @@ def _plain(
     operator, fully = subject.operator, subject.dtype_name in _FULLY
     beyond = list(harvested.beyond(operator, constants))
     asked = harvested.small(operator, harvested.sizes_around(operator, constants) if fully else beyond)
-    large = harvested.large(operator, [*harvested.themselves(operator, constants), *beyond])
+    around = [*harvested.themselves(operator, constants), *beyond]
+    large = harvested.large(operator, harvested.tails(operator, constants), around)
     return fully, beyond, list(asked), list(large)
 
 
@@ -133,9 +134,10 @@ def _compared(subject: Subject, tails: Sequence[tuple[str, int]], large: Sequenc
     operator = subject.operator
     at = (*harvested.small(operator, tails), *harvested.large(operator, tails))
     families = (*operator.of_one_sign(), *operator.of_one_tensor())
-    asked = [replace(scenario, values=family.name) for scenario, family in product(at, families)]
-    asked += [each for scenario in large for each in _repeated(operator, scenario)]
-    return harvested.affordable(operator, asked, _room(subject, NEAR))
+    common = [replace(scenario, values=family.name) for scenario, family in product(at, families)]
+    repeated = [each for scenario in large for each in _repeated(operator, scenario)]
+    rooms = ((common, NEAR), (repeated, IN_LARGE))
+    return [each for asked, room in rooms for each in harvested.affordable(operator, asked, _room(subject, room))]
 
 
 def _subsets_of_large(subject: Subject, constants: Sequence[int], large: Sequence[Scenario]) -> list[Scenario]:
@@ -144,7 +146,7 @@ def _subsets_of_large(subject: Subject, constants: Sequence[int], large: Sequenc
     tails = {scenario.sizes for scenario in harvested.large(operator, harvested.tails(operator, constants))}
     at = [scenario for scenario in large if scenario.sizes in tails]
     asked = (replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator))
-    return harvested.affordable(operator, asked, _room(subject, SUBSETS))
+    return harvested.affordable(operator, asked, _room(subject, IN_LARGE))
 
 
 def _room(subject: Subject, elements: int) -> int:

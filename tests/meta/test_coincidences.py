@@ -258,6 +258,25 @@ def test_every_length_of_some_times_a_size_has_every_ratio(name: str, symbol: st
             assert any(size == ratio * length for length, size in lengths), (other, ratio)
 
 
+def test_lengths_of_some_times_a_size_are_beyond_a_constant_where_the_size_would_be_too_large() -> None:
+    grouped = operator("group_norm").in_form("no-affine")
+    asked = (*harvested.ratios(grouped, [39]), *harvested.ratios_of_lengths(grouped, [39]))
+    found = [dict(scenario.sizes) for scenario in asked]
+    lengths = [(3 * each["depth"], each["length"]) for each in found]
+    for ratio in RATIOS:
+        assert any(length == ratio * channels and channels > 39 for channels, length in lengths), ratio
+        assert any(channels == ratio * length and length > 39 for channels, length in lengths), ratio
+
+
+def test_large_tensors_of_each_symbol_are_asked_before_further_sizes_of_one() -> None:
+    sequence = operator("lltm_sequence")
+    tails, around = (each(sequence, [1644]) for each in (harvested.tails, harvested.beyond))
+    found = [scenario.name for scenario in harvested.large(sequence, tails, around)]
+    assert found[:3] == ["state_size-551", "steps-1649", "state_size-1649"]  # 3 * 551 is beyond it too
+    assert len(set(found)) == len(found) > 3
+    assert sum(harvested.volume(sequence, dict(s.sizes)) for s in harvested.large(sequence, tails)) <= harvested.LARGE
+
+
 def test_large_values_are_those_of_real_numbers_that_have_no_range() -> None:
     contract = operator("linear_act")
     sizes = {"batch": 5, "in_features": 6, "out_features": 7}
