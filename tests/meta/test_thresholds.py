@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -22,7 +23,9 @@ from tests.zoo.thresholds import judge, screening
 from tests.zoo.thresholds.draw import EACH, KINDS, draw
 from tests.zoo.thresholds.drawn import Drawn, Witness
 from tests.zoo.thresholds.every import draw as every
+from tests.zoo.thresholds.every.conditions import of_values
 from tests.zoo.thresholds.every.draw import draw_of_every_operator
+from tests.zoo.thresholds.every.form import forms_of
 from tests.zoo.thresholds.facts import FACTS
 from tests.zoo.thresholds.loading import loaded
 from tests.zoo.thresholds.observing import differs, errors
@@ -104,6 +107,14 @@ def test_values_that_no_call_may_have_are_not_drawn(drawn_of_every: dict[str, li
     sizes, values = {"batch": 16, "classes": 8}, (("labels", "distinct", 0.0),)
     witness = replace(drawn.witness, sizes=sizes, values=values, layouts={}, changed=())
     assert not every._shows(replace(drawn, witness=witness))
+
+
+def test_values_of_a_range_stay_in_it() -> None:
+    form = next(form for form in forms_of("scan") if form.contract.form == "from-zero")
+    gates = form.contract.inputs[0]
+    assert gates.uniform
+    found = {change[1:] for seed in range(99) for change in of_values(Random(seed), form, gates).values}
+    assert found == {("fill", 0.0), ("fill", 1.0), ("rows", 0.0), ("columns", 0.0)}
 
 
 @pytest.mark.parametrize("name", ["rms_norm", "attention", "layer_norm"])

@@ -175,6 +175,10 @@ def of_values(rng: Random, form: Form, arg: TensorArg) -> Condition:
         (f"bool(({name} > 0).all())", "is positive", ((name, "magnitude", 1.0),)),
         (f"bool(({name} < 0).all())", "is negative", ((name, "magnitude", -1.0),)),
         (f"bool(({name}.abs() > {limit}).any())", f"is beyond {limit} somewhere", ((name, "times", 20 * limit),)),
+    ]
+    if arg.uniform:  # the operator may have no result outside of its range
+        choices, number = [], float(arg.high)
+    choices += [
         (f"bool(({name} == 0).all())", "is 0", ((name, "fill", 0.0),)),
         (f"bool(({name} == {name}.flatten()[0]).all())", "is one value", ((name, "fill", number),)),
     ]
