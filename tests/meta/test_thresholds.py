@@ -109,6 +109,13 @@ def test_values_that_no_call_may_have_are_not_drawn(drawn_of_every: dict[str, li
     assert not every._shows(replace(drawn, witness=witness))
 
 
+def test_a_witness_whose_reference_needs_much_memory_is_not_drawn() -> None:
+    form = next(form for form in forms_of("attention_varlen") if form.contract.form == "grouped")
+    sizes = {"heads": 8, "width": 4, "sequences": 4}
+    assert every._fits({**sizes, "tokens": 900}, form)
+    assert not every._fits({**sizes, "tokens": 2399}, form)
+
+
 def test_values_of_a_range_stay_in_it() -> None:
     form = next(form for form in forms_of("scan") if form.contract.form == "from-zero")
     gates = form.contract.inputs[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import islice
 from math import prod
 from random import Random
@@ -17,8 +18,8 @@ from tests.zoo.thresholds.rendering import rendered
 
 #: Faults of each operator.
 EACH = 4
-#: Elements of a tensor of the witness at most, and the product of its sizes.
-VOLUME = 2**24
+#: Product of the sizes of the witness at most, and elements of a tensor in between: the reference keeps some ten.
+VOLUME, BETWEEN = 2**24, 2**25
 #: How often a fault is drawn that does not show.
 TRIES = 200
 
@@ -47,9 +48,14 @@ def _shown(rng: Random, name: str, kind: str) -> Drawn | None:
         except (ValueError, IndexError):  # this form has nothing of the kind; a choice among none is an IndexError
             continue
         drawn = _drawn(plan, form, kind)
-        if prod(plan.witness.sizes.values()) <= VOLUME and _shows(drawn):
+        if _fits(plan.witness.sizes, form) and _shows(drawn):
             return drawn
     return None
+
+
+def _fits(sizes: Mapping[str, int], form: Form) -> bool:
+    between = max((prod(arg.shape_for(sizes)) for arg in form.contract.saved), default=0)
+    return prod(sizes.values()) <= VOLUME and between <= BETWEEN
 
 
 def _drawn(plan: Plan, form: Form, kind: str) -> Drawn:
