@@ -17,6 +17,7 @@ Source of the hash: D. Stafford's thirteenth mixer (2011), the last step of Spli
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -38,6 +39,16 @@ _AT_ONCE = 2**6
 #: Up to this many elements in all runs, a step takes as long for one run as for all of them.
 _FEW = 2**12
 
+#: A compiled function that adds the errors of all runs: see `use`.
+AddErrors = Callable[..., None]
+_compiled: AddErrors | None = None
+
+
+def use(function: AddErrors | None) -> None:
+    """Add errors by this function, which takes pointers: harness/judging/compiled_noise.cpp. None: by numpy."""
+    global _compiled  # noqa: PLW0603
+    _compiled = function
+
 
 def _mixed(bits: _Bits) -> _Bits:
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
@@ -46,6 +57,7 @@ def _mixed(bits: _Bits) -> _Bits:
 
 
 _PLACES = _mixed(np.arange(_PART, dtype=np.uint64))
+_ADDRESS_OF_PLACES = _PLACES.ctypes.data
 
 
 @lru_cache(maxsize=2**6)
@@ -123,6 +135,9 @@ class Noise:
             self.add(dense, amplitude, common, number, exact, beside, extreme)
             values.copy_(dense)
             return
+        if _compiled is not None:
+            self._add_compiled(_compiled, values, amplitude, common, number, exact, beside, extreme)
+            return
         own = values.numpy().reshape(self._runs, -1)
         most = amplitude.contiguous().numpy().reshape(-1, own.shape[1])
         # The size is hashed too. Without it, a given operation would have the same sixteen betas in all that is judged.
@@ -146,6 +161,34 @@ class Noise:
                 of_group = most[group] if len(most) > 1 else most
                 of_others = None if others is None else others[group]
                 self._add(own[group], of_group, keys[group], betas[group], self._apart[group], of_others, extreme)
+
+    def _add_compiled(
+        self,
+        compiled: AddErrors,
+        values: Tensor,
+        amplitude: Tensor,
+        common: float,
+        number: int,
+        exact: Tensor | None,
+        beside: Tensor | None,
+        extreme: bool,
+    ) -> None:
+        """What `add` does, for contiguous values that are not empty."""
+        columns = values.numel() // self._runs
+        keys, signs = _keys(self._first, self._runs, number, columns)
+        amplitude = amplitude.contiguous()
+        others = None if beside is None else beside.expand(values.shape).contiguous()
+        none = None if exact is None or beside is not None else exact.contiguous()
+        odd = self._first & 1
+        of_odd_seed = (self._runs + odd) // 2
+        width = _PART if values.numel() <= _FEW else max(_PART // max(of_odd_seed, 1), 1)  # as `_add` has it
+        compiled(
+            *(values.data_ptr(), self._runs, columns),
+            *(amplitude.data_ptr(), columns if amplitude.numel() > columns else 0),
+            *((None, 0) if none is None else (none.data_ptr(), columns if none.numel() > columns else 0)),
+            *(None if others is None else others.data_ptr(), keys.ctypes.data, signs.ctypes.data, common),
+            *(_ADDRESS_OF_PLACES, width, odd, extreme),
+        )
 
     def _add(
         self,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import HarnessError, NoEvidence
-from harness.judging import stored
+from harness.judging import compiled_noise, stored
 from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
@@ -109,6 +109,7 @@ def said_by_the_reference(operator: Operator, call: Call) -> Iterator[None]:
 
 
 def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Results:
+    compiled_noise.use(stored.is_used())
     exact_call = call.to_float64()
     eager = _eager(operator, call, exact_call)
     sizes = _sizes(operator, call)

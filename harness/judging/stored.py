@@ -78,6 +78,11 @@ def used(folder: Path | None) -> Iterator[None]:
         _FOLDER.reset(token)
 
 
+def is_used() -> bool:
+    """Whether the store is used: no foreign code runs, or it is in a sandbox that hides the store."""
+    return _FOLDER.get() is not None
+
+
 def results(
     question: str,
     operator: Operator,
