@@ -32,6 +32,7 @@ from harness.judging import harvested
 from harness.judging.combinations import WITHOUT_GRAD
 from harness.judging.constants import constants_of
 from harness.judging.inference import hold_without_grad
+from harness.judging.like_whole import run_like_whole
 from harness.judging.near import run_near
 from harness.judging.property import Property
 from harness.judging.scenario import REPEATED, Scenario, kinds_of
@@ -47,9 +48,9 @@ CALLS, IN_ALL_WAYS, EXACTLY, RATIOS = 80, 12, 24, 32
 NEAR_RATIOS = 128
 #: Calls with unusual values at most.
 UNUSUAL = 64
-#: Elements of all calls that are compared with the reference; of those of large tensors for subsets of gradients, and
-#: for repeated cotangents: each takes some seconds at most. A simulated GPU takes longer, so that there are fewer.
-NEAR, IN_LARGE, SIMULATED_PART = 2**25, 2**26, 16
+#: Elements of all calls that are compared with the reference, of large tensors with repeated cotangents, and of those
+#: for subsets of gradients: each takes some seconds at most. A simulated GPU takes longer, so that there are fewer.
+NEAR, REPEATED_IN_LARGE, SUBSETS, SIMULATED_PART = 2**25, 2**26, 2**29, 16
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -110,8 +111,8 @@ def _in_other_ways(
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
-    for scenario in _subsets_of_large(tally.subject, constants, large):
-        _run(tally, scenario)
+    for scenario, subsets in _subsets_of_large(tally.subject, constants, large):
+        run_like_whole(tally, scenario, subsets)
     for scenario in large:  # in ways that have the same expected results, which take long
         for mode in WITHOUT_GRAD:
             hold_without_grad(tally, scenario, mode, near=harvested.is_long(operator, scenario))
@@ -136,17 +137,23 @@ def _compared(subject: Subject, tails: Sequence[tuple[str, int]], large: Sequenc
     families = (*operator.of_one_sign(), *operator.of_one_tensor())
     common = [replace(scenario, values=family.name) for scenario, family in product(at, families)]
     repeated = [each for scenario in large for each in _repeated(operator, scenario)]
-    rooms = ((common, NEAR), (repeated, IN_LARGE))
+    rooms = ((common, NEAR), (repeated, REPEATED_IN_LARGE))
     return [each for asked, room in rooms for each in harvested.affordable(operator, asked, _room(subject, room))]
 
 
-def _subsets_of_large(subject: Subject, constants: Sequence[int], large: Sequence[Scenario]) -> list[Scenario]:
-    """Every proper subset of gradients, at large sizes that are no multiple of small blocks; of too many some."""
+def _subsets_of_large(
+    subject: Subject, constants: Sequence[int], large: Sequence[Scenario]
+) -> Iterator[tuple[Scenario, list[tuple[str, ...]]]]:
+    """Large sizes that are no multiple of small blocks, and every proper subset of gradients; of too many some."""
     operator = subject.operator
     tails = {scenario.sizes for scenario in harvested.large(operator, harvested.tails(operator, constants))}
     at = [scenario for scenario in large if scenario.sizes in tails]
-    asked = (replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator))
-    return harvested.affordable(operator, asked, _room(subject, IN_LARGE))
+    asked = [replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator)]
+    chosen = harvested.affordable(operator, asked, _room(subject, SUBSETS))
+    for scenario in at:
+        subsets = [each.wanted for each in chosen if each.wanted is not None and each.sizes == scenario.sizes]
+        if subsets:
+            yield scenario, subsets
 
 
 def _room(subject: Subject, elements: int) -> int:
