@@ -50,7 +50,8 @@ NEAR_RATIOS = 128
 UNUSUAL = 64
 #: Elements of all calls that are compared with the reference, of large tensors with repeated cotangents, and of those
 #: for subsets of gradients: each takes some seconds at most. A simulated GPU takes longer, so that there are fewer.
-NEAR, REPEATED_IN_LARGE, SUBSETS, SIMULATED_PART = 2**25, 2**26, 2**29, 16
+NEAR, REPEATED_IN_LARGE, SUBSETS = 2**25, 2**26, 2**29
+SIMULATED_PART, SIMULATED_SUBSETS = 16, 2**22
 #: The dtypes that are asked everything.
 _FULLY = ("float32", "bfloat16")
 
@@ -149,7 +150,8 @@ def _subsets_of_large(
     tails = {scenario.sizes for scenario in harvested.large(operator, harvested.tails(operator, constants))}
     at = [scenario for scenario in large if scenario.sizes in tails]
     asked = [replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator)]
-    chosen = harvested.affordable(operator, asked, _room(subject, SUBSETS))
+    room = SIMULATED_SUBSETS if subject.device in SIMULATED else SUBSETS
+    chosen = harvested.affordable(operator, asked, room)
     for scenario in at:
         subsets = [each.wanted for each in chosen if each.wanted is not None and each.sizes == scenario.sizes]
         if subsets:
