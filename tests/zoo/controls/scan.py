@@ -46,7 +46,8 @@ def by_doubling(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tens
         x = torch.cat((x[..., :reach], a[..., reach:] * x[..., :-reach] + x[..., reach:]), -1)
         a = torch.cat((a[..., :reach], a[..., reach:] * a[..., :-reach]), -1)
         reach *= 2
-    return x.to(tokens.dtype)
+    found = x.to(tokens.dtype)
+    return found.clone() if tokens.shape[2] < 2 else found  # the states of one step are the tokens themselves
 
 
 def _halves(a: Tensor, x: Tensor) -> Tensor:
