@@ -28,6 +28,7 @@ from harness.judging.by_identity import ByIdentity
 from harness.judging.covering import Choice, Model, Row, coverage, rows_of
 from harness.judging.ratios import in_ratios, in_ratios_of_lengths
 from harness.judging.scenario import COTANGENTS, LAYOUTS, Scenario, kinds_of, layouts_of
+from harness.judging.scenarios import elements
 from spec.contract import NORMAL, ONE_SIGN, Operator
 
 #: Sizes of a symbol: one, no multiple of a vector, a vector, and a tail beyond a vector of 32.
@@ -219,9 +220,8 @@ def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, in
     the tensors that the contract lists as saved show it; an eighth of them counts.
     """
     every = {symbol: sizes.get(symbol, (least or {}).get(symbol, 1)) for symbol in operator.symbols()}
-    elements = sum(prod(arg.shape_for(every)) for arg in (*operator.inputs, *operator.outputs))
-    between = max((prod(arg.shape_for(every)) for arg in operator.saved), default=0)
-    return max(elements, prod(every.values()) // 2, between // 8)
+    outside, between = elements(operator, every)
+    return max(outside, prod(every.values()) // 2, between // 8)
 
 
 def _combination(operator: Operator, row: Row, name: str, number: int) -> Combination:

@@ -24,11 +24,11 @@ inline __attribute__((always_inline)) uint64_t mixed(uint64_t bits) {
 }
 
 /// A part of one run. What is a template argument is decided outside of the loop.
-template <bool placed, bool beside, bool masked, bool extreme>
-inline __attribute__((always_inline)) void add_to_part(double* values, size_t count, const double* amplitude,
-                                                       const uint8_t* exact, const uint64_t* others,
-                                                       const uint64_t* places, uint64_t begin, uint64_t key,
-                                                       double beta) {
+template <bool placed, bool beside, bool masked>
+inline __attribute__((always_inline)) void add_to_part(bool extreme, double* values, size_t count,
+                                                       const double* amplitude, const uint8_t* exact,
+                                                       const uint64_t* others, const uint64_t* places, uint64_t begin,
+                                                       uint64_t key, double beta) {
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits;
     std::memcpy(&bits, &values[i], sizeof bits);
@@ -43,18 +43,6 @@ inline __attribute__((always_inline)) void add_to_part(double* values, size_t co
     error *= masked && exact[i] ? 0.0 : amplitude[i];
     error += values[i] * beta;
     values[i] += error;
-  }
-}
-
-template <bool placed, bool beside, bool masked>
-inline __attribute__((always_inline)) void add_to_part(bool extreme, double* values, size_t count,
-                                                       const double* amplitude, const uint8_t* exact,
-                                                       const uint64_t* others, const uint64_t* places, uint64_t begin,
-                                                       uint64_t key, double beta) {
-  if (extreme) {
-    add_to_part<placed, beside, masked, true>(values, count, amplitude, exact, others, places, begin, key, beta);
-  } else {
-    add_to_part<placed, beside, masked, false>(values, count, amplitude, exact, others, places, begin, key, beta);
   }
 }
 

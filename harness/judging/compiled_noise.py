@@ -1,4 +1,4 @@
-"""The errors of `spec.noise`, added by a compiled function: a quarter of the time of expected results is saved.
+"""The errors of `spec.noise`, added by a compiled function: a fifth of the time of expected results is saved.
 
 The results are the same to the last bit. Without a compiler, numpy computes them.
 """

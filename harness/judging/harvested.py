@@ -14,7 +14,7 @@ from random import Random
 from harness.judging.constants import LEAST
 from harness.judging.ratios import factors_of, in_ratios, in_ratios_of_lengths, multiples
 from harness.judging.scenario import Scenario
-from harness.judging.scenarios import representative
+from harness.judging.scenarios import elements, representative
 from spec.contract import Operator
 
 #: Sizes around a constant, as factor and addend.
@@ -104,9 +104,9 @@ def of_no_oracle(operator: Operator, sizes: Iterable[tuple[str, int]], most: int
     """The same for calls whose results nobody compares: of at most so many elements each, and so many together."""
     for symbol, size in sizes:
         every = {**representative(operator).sizes, symbol: size}
-        elements = max(*_elements(operator, every), _of_steps(operator, every))
-        if elements <= min(most, room):
-            room -= elements
+        cost = max(*elements(operator, every), _of_steps(operator, every))
+        if cost <= min(most, room):
+            room -= cost
             yield _scenario(every, f"{symbol}-{size}", size)
 
 
@@ -120,9 +120,9 @@ def large(operator: Operator, *sizes: Iterable[tuple[str, int]]) -> Iterator[Sce
             if (symbol, size) not in seen and volume(operator, every) > VOLUME:
                 found.append((volume(operator, every), symbol, size, every))
         seen |= {call[1:3] for call in found}
-        for elements, symbol, size, every in sorted(found, key=lambda call: call[:3]):
-            if elements <= room:
-                room -= elements
+        for cost, symbol, size, every in sorted(found, key=lambda call: call[:3]):
+            if cost <= room:
+                room -= cost
                 yield _scenario(every, f"{symbol}-{size}", size)
 
 
@@ -184,15 +184,9 @@ def volume(operator: Operator, sizes: dict[str, int]) -> int:
 
     That is the product of the sizes, a square of sizes that the contract lists as saved, or the steps of a loop.
     """
-    elements, between = _elements(operator, sizes)
-    squares = 2 * _SQUARE * between if between > _SQUARE * elements else 0
-    return max(elements, prod(sizes.values()), squares, _of_steps(operator, sizes))
-
-
-def _elements(operator: Operator, sizes: dict[str, int]) -> tuple[int, int]:
-    """Those of all inputs and outputs, and of the largest tensor in between that the contract lists as saved."""
-    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
-    return elements, max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+    outside, between = elements(operator, sizes)
+    squares = 2 * _SQUARE * between if between > _SQUARE * outside else 0
+    return max(outside, prod(sizes.values()), squares, _of_steps(operator, sizes))
 
 
 def _of_steps(operator: Operator, sizes: dict[str, int]) -> int:

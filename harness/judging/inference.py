@@ -8,7 +8,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from harness.judging.combinations import without_grad
-from harness.judging.near import passes
+from harness.judging.near import named, passes
 from harness.judging.oracle import expected
 from harness.judging.scenario import Scenario
 from harness.judging.side_effects import hold_no_effects
@@ -34,7 +34,7 @@ def hold_without_grad(tally: Tally, scenario: Scenario, mode: str, near: bool = 
         subject.outputs(call, scenario)
         _write(call.inputs, own)
         outputs = subject.outputs(call, scenario)
-    if not (near and passes(subject, scenario, outputs, {})):
+    if not (near and passes(subject, scenario, named(subject, outputs, {}))):
         tally.hold_all(scenario, expected(subject.operator, scenario, subject.dtype), outputs, {})
     hold_no_effects(subject, scenario, call, own, outputs, f" under {mode}")
 

@@ -9,36 +9,36 @@ same. What differs is judged by its expected results, so nothing fails by this c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from harness.errors import Ended, Failure
-from harness.judging.near import passes
+from harness.judging.near import half_of_the_digits, named, passes
 from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
 from harness.judging.tally import Tally
-from spec.roundoff import UNIT_ROUNDOFF
 
 
 def run_like_whole(tally: Tally, scenario: Scenario, subsets: Iterable[tuple[str, ...]]) -> None:
     """Make the call for each subset of wanted gradients. Raises Failure."""
     subject, call = tally.subject, tally.subject.realise(scenario)
     whole = _results(subject, call, scenario)
-    outputs = [whole[arg.name] for arg in subject.operator.outputs]
-    gradients = {arg.name: whole[name] for arg in subject.operator.inputs if (name := _gradient(arg.name)) in whole}
-    is_right = passes(subject, scenario, outputs, gradients)
-    part = math.sqrt(UNIT_ROUNDOFF[subject.dtype])
+    allowed = {name: _allowed(tensor, half_of_the_digits(subject.dtype)) for name, tensor in whole.items()}
+    is_right = passes(subject, scenario, whole)
     for wanted in subsets:
         asked = replace(scenario, wanted=wanted)
-        if is_right and _is_like(subject, call, asked, whole, part):
+        if is_right and _is_like(subject, call, asked, whole, allowed):
             tally.scenarios += 1
         else:
             tally.run(asked, spared=True)
 
 
-def _is_like(subject: Subject, call: Call, scenario: Scenario, whole: dict[str, Tensor], part: float) -> bool:
+def _is_like(
+    subject: Subject, call: Call, scenario: Scenario, whole: Mapping[str, Tensor], allowed: Mapping[str, Tensor]
+) -> bool:
     inputs = tuple(
         tensor.detach().requires_grad_(arg.name in scenario.wanted_by(subject.operator))
         for arg, tensor in zip(subject.operator.inputs, call.inputs, strict=True)
@@ -49,24 +49,25 @@ def _is_like(subject: Subject, call: Call, scenario: Scenario, whole: dict[str, 
         raise
     except Failure:
         return False
-    return all(_are_near(found[name], whole[name], part) for name in found)
+    return all(_are_near(found[name], whole[name], allowed[name]) for name in found)
 
 
 def _results(subject: Subject, call: Call, scenario: Scenario) -> dict[str, Tensor]:
     """Outputs and gradients by name."""
     outputs = subject.outputs(call, scenario)
     gradients = subject.gradients(call, outputs, scenario)
-    found = {arg.name: output.detach() for arg, output in zip(subject.operator.outputs, outputs, strict=True)}
-    return found | {_gradient(name): gradient for name, gradient in gradients.items()}
+    return named(subject, [output.detach() for output in outputs], gradients)
 
 
-def _gradient(name: str) -> str:
-    return f"gradient of {name}"
-
-
-def _are_near(found: Tensor, whole: Tensor, part: float) -> bool:
-    """Whether each element is the same but for that part of itself and of the tensor's typical element."""
+def _allowed(whole: Tensor, part: float) -> Tensor:
+    """That part of each element and of the tensor's typical element; nothing of integers."""
     if not whole.is_floating_point():
-        return bool((found == whole).all())
+        return torch.zeros_like(whole)
     typical = float(whole.float().norm()) / math.sqrt(max(whole.numel(), 1))
-    return bool(((found - whole).abs_() <= (whole.abs() + typical) * part).all())
+    return (whole.abs() + typical) * part
+
+
+def _are_near(found: Tensor, whole: Tensor, allowed: Tensor) -> bool:
+    if not whole.is_floating_point():
+        return torch.equal(found, whole)
+    return bool(((found - whole).abs_() <= allowed).all())

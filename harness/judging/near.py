@@ -38,7 +38,7 @@ def run_near(tally: Tally, scenario: Scenario) -> None:
     try:
         call = subject.realise(scenario)
         outputs = subject.outputs(call, scenario)
-        right = passes(subject, scenario, outputs, subject.gradients(call, outputs, scenario))
+        right = passes(subject, scenario, named(subject, outputs, subject.gradients(call, outputs, scenario)))
     except Ended:
         raise
     except Failure:
@@ -49,12 +49,21 @@ def run_near(tally: Tally, scenario: Scenario) -> None:
         tally.run(scenario, spared=True)
 
 
-def passes(subject: Subject, scenario: Scenario, outputs: Sequence[Tensor], gradients: Mapping[str, Tensor]) -> bool:
-    """Whether each result of a call has half of its digits right, or the reference jumps there."""
+def named(subject: Subject, outputs: Sequence[Tensor], gradients: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The results of a call by their names: those of outputs, and `gradient of` those of inputs."""
+    found = dict(zip((arg.name for arg in subject.operator.outputs), outputs, strict=True))
+    return found | {f"gradient of {name}": gradient for name, gradient in gradients.items()}
+
+
+def half_of_the_digits(dtype: torch.dtype) -> float:
+    """By which part of itself a number of the dtype may differ where half of its digits are right."""
+    return math.sqrt(UNIT_ROUNDOFF[dtype])
+
+
+def passes(subject: Subject, scenario: Scenario, found: Mapping[str, Tensor]) -> bool:
+    """Whether each of these results of a call has half of its digits right, or the reference jumps there."""
     operator, dtype = subject.operator, subject.dtype
-    found = dict(zip((arg.name for arg in operator.outputs), outputs, strict=True))
-    found |= {f"gradient of {name}": gradient for name, gradient in gradients.items()}
-    part, exact = math.sqrt(UNIT_ROUNDOFF[dtype]), _exact(ByIdentity(operator), values_of(scenario), dtype)
+    part, exact = half_of_the_digits(dtype), _exact(ByIdentity(operator), values_of(scenario), dtype)
     far = [name for name, got in found.items() if not _agree(got, exact[name], part)]
     if not far:
         return True

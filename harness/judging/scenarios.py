@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import chain, combinations
 from math import prod
@@ -23,13 +24,19 @@ FEW_SUBSETS = 32
 FEW_CALLS = 192
 
 
+def elements(operator: Operator, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Those of all inputs and outputs, and of the largest tensor in between that the contract lists as saved."""
+    outside = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
+    return outside, max((prod(arg.shape_for(sizes)) for arg in operator.saved), default=0)
+
+
 def tagged(operator: Operator, tag: str) -> tuple[Case, ...]:
     """The operator's cases with that tag, smallest first."""
 
-    def elements(case: Case) -> int:
+    def of_inputs(case: Case) -> int:
         return sum(prod(arg.shape_for(case.sizes)) for arg in operator.inputs)
 
-    return tuple(sorted((case for case in operator.cases if tag in case.tags), key=elements))
+    return tuple(sorted((case for case in operator.cases if tag in case.tags), key=of_inputs))
 
 
 def representative(operator: Operator) -> Case:

@@ -112,7 +112,7 @@ def _in_other_ways(
         _without_grad(tally, scenario)
     for scenario in _spread(harvested.exactly(operator, constants), EXACTLY):
         _without_grad(tally, scenario)
-    for scenario, subsets in _subsets_of_large(tally.subject, constants, large):
+    for scenario, subsets in _subsets_of_large(tally.subject, constants):
         run_like_whole(tally, scenario, subsets)
     for scenario in large:  # in ways that have the same expected results, which take long
         for mode in WITHOUT_GRAD:
@@ -142,13 +142,10 @@ def _compared(subject: Subject, tails: Sequence[tuple[str, int]], large: Sequenc
     return [each for asked, room in rooms for each in harvested.affordable(operator, asked, _room(subject, room))]
 
 
-def _subsets_of_large(
-    subject: Subject, constants: Sequence[int], large: Sequence[Scenario]
-) -> Iterator[tuple[Scenario, list[tuple[str, ...]]]]:
+def _subsets_of_large(subject: Subject, constants: Sequence[int]) -> Iterator[tuple[Scenario, list[tuple[str, ...]]]]:
     """Large sizes that are no multiple of small blocks, and every proper subset of gradients; of too many some."""
     operator = subject.operator
-    tails = {scenario.sizes for scenario in harvested.large(operator, harvested.tails(operator, constants))}
-    at = [scenario for scenario in large if scenario.sizes in tails]
+    at = list(harvested.large(operator, harvested.tails(operator, constants)))
     asked = [replace(scenario, wanted=wanted) for scenario in at for wanted in proper_subsets(operator)]
     room = SIMULATED_SUBSETS if subject.device in SIMULATED else SUBSETS
     chosen = harvested.affordable(operator, asked, room)

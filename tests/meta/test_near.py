@@ -14,7 +14,7 @@ from harness.discovery import load_function, operator
 from harness.errors import Failure, NoEvidence
 from harness.judging import inference, near, tally
 from harness.judging.inference import hold_without_grad
-from harness.judging.near import passes, run_near
+from harness.judging.near import named, passes, run_near
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import beside_values, proper_subsets, representative
 from harness.judging.subject import Subject
@@ -80,7 +80,7 @@ def test_nothing_fails_by_the_comparison_itself(monkeypatch: pytest.MonkeyPatch)
     scenario = _scenario(subject.operator, values="equal columns of input")
     call = subject.realise(scenario)
     outputs = subject.outputs(call, scenario)
-    assert not passes(subject, scenario, outputs, subject.gradients(call, outputs, scenario))
+    assert not passes(subject, scenario, named(subject, outputs, subject.gradients(call, outputs, scenario)))
     run_near(made, scenario)
     assert made.evidence, "it was judged by its expected results"
 

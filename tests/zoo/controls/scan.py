@@ -37,6 +37,12 @@ def _wide(gates: Tensor, tokens: Tensor, initial: Optional) -> tuple[Tensor, Ten
     return a, x
 
 
+def _own(states: Tensor, tokens: Tensor) -> Tensor:
+    """The states in the dtype, in memory of their own: those of one step are the tokens themselves."""
+    found = states.to(tokens.dtype)
+    return found.clone() if tokens.shape[2] < 2 else found
+
+
 @control
 def by_doubling(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tensor:
     """A parallel scan in log2(length) passes, as Hillis and Steele have it: other products, other sums."""
@@ -46,8 +52,7 @@ def by_doubling(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tens
         x = torch.cat((x[..., :reach], a[..., reach:] * x[..., :-reach] + x[..., reach:]), -1)
         a = torch.cat((a[..., :reach], a[..., reach:] * a[..., :-reach]), -1)
         reach *= 2
-    found = x.to(tokens.dtype)
-    return found.clone() if tokens.shape[2] < 2 else found  # the states of one step are the tokens themselves
+    return _own(x, tokens)
 
 
 def _halves(a: Tensor, x: Tensor) -> Tensor:
@@ -66,8 +71,7 @@ def _halves(a: Tensor, x: Tensor) -> Tensor:
 @control
 def by_a_tree(gates: Tensor, tokens: Tensor, initial: Optional = None) -> Tensor:
     """A parallel scan over a tree of pairs, which needs half as many products."""
-    found = _halves(*_wide(gates, tokens, initial)).to(tokens.dtype)
-    return found.clone() if tokens.shape[2] < 2 else found  # the states of one step are the tokens themselves
+    return _own(_halves(*_wide(gates, tokens, initial)), tokens)
 
 
 @control

@@ -9,6 +9,7 @@ from math import prod
 from random import Random
 
 from harness.discovery import operators
+from harness.judging.scenarios import elements
 from tests.zoo.thresholds.drawn import Drawn
 from tests.zoo.thresholds.every.classes import CLASSES, Plan
 from tests.zoo.thresholds.every.form import Form, forms_of
@@ -54,7 +55,7 @@ def _shown(rng: Random, name: str, kind: str) -> Drawn | None:
 
 
 def _fits(sizes: Mapping[str, int], form: Form) -> bool:
-    between = max((prod(arg.shape_for(sizes)) for arg in form.contract.saved), default=0)
+    _, between = elements(form.contract, sizes)
     return prod(sizes.values()) <= VOLUME and between <= BETWEEN
 
 
