@@ -31,6 +31,8 @@ _ADDRESS = re.compile(r"(?:Address|Access to|detected at \S+) (0x[0-9a-f]+)")
 _SUMMARY = re.compile(
     r"ERROR SUMMARY: (\d+) errors?$|RACECHECK SUMMARY: \d+ hazards? displayed \((\d+) errors?, (\d+) warn"
 )
+#: What the tool prints beyond its --print-limit.
+_NOT_PRINTED = re.compile(r"ERROR SUMMARY: \d+ errors? (?:was|were) not printed")
 #: Names of kernels of PyTorch, cuBLAS, cuDNN and what they are made of.
 _OF_A_LIBRARY = re.compile(
     r"(?:void )?(?:(?:at|c10|cub|thrust|cutlass|cask\w*|cublas\w*|cudnn|internal)::"
@@ -121,7 +123,7 @@ def cell_of(slot: Slot, tool: str, said: str, code: int, namespace: str = "") ->
     elsewhere = [finding for finding in every if finding not in findings]
     figures = {"errors": counted, "findings": [asdict(finding) for finding in findings[:_KEPT]]}
     figures |= {"elsewhere": [asdict(finding) for finding in elsewhere[:_KEPT]]} if elsewhere else {}
-    if findings or (counted and not elsewhere):
+    if findings or (counted and not elsewhere) or _NOT_PRINTED.search(said):
         first = findings[0].in_words() if findings else "errors that it counted but did not print"
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         cell = slot.cell(tool, FAIL, f"{tool} found «{first}», but should find nothing{more}")

@@ -224,6 +224,34 @@ def test_initcheck_is_asked_about_copies_of_products(
     assert len(asked) == 3
 
 
+def test_what_initcheck_does_not_print_counts(place: Slot) -> None:
+    """It prints 10000 findings: a kernel of the backend may be among those that follow."""
+    more = INITCHECK + "========= ERROR SUMMARY: 7 errors were not printed. Use --print-limit option to adjust\n"
+    assert cell_of(place, "initcheck", INITCHECK, 0, namespace="cuda_raw_pointer").verdict == PASS
+    cell = cell_of(place, "initcheck", more, 0, namespace="cuda_raw_pointer")
+    assert cell.verdict == FAIL
+    assert "errors that it counted but did not print" in cell.reason
+
+
+@pytest.mark.parametrize(("copy", "verdict"), [(CLEAN, NO_EVIDENCE), (INITCHECK, NOT_RUN)])
+def test_products_are_copied_where_initcheck_does_not_end(
+    place: Slot, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str
+) -> None:
+    """Seen on an H200: LLTM in bfloat16, where every element of a product is a finding."""
+
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if "harness.sanitizing.products" not in command:
+            raise subprocess.TimeoutExpired(command, 1)
+        return subprocess.CompletedProcess([], 0, stdout=copy, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    watch = WatchedCalls(place, Selection(), "compute-sanitizer")
+    cell = watch.cell("initcheck")
+    assert cell.verdict == verdict
+    assert "initcheck was still running after 540 s" in cell.reason
+    assert watch.cell("memcheck").verdict == NO_EVIDENCE, "other tools do not need products"
+
+
 def test_copies_of_products_that_do_not_end_excuse_nothing(place: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         if "harness.sanitizing.products" in command:
