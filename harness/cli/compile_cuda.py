@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from harness.building import build
 from harness.cli import cuda_sources, parsing
 from harness.cli.main import COMMANDS
+from harness.fleet import local
 
 
 def main(arguments: Sequence[str]) -> int:
     """Exit code 0 if all of them compile."""
     parser = parsing.parser("compile-cuda", COMMANDS["compile-cuda"])
     parser.add_argument("architectures", nargs="*", default=["80", "89", "90", "100", "120"])
-    return cuda_sources.compile_all(build.compile_for_architectures, parser.parse_args(arguments).architectures)
+    given = parser.parse_args(arguments).architectures
+    return cuda_sources.compile_all(build.compile_for_architectures, given, jobs=local.cores())
