@@ -73,6 +73,13 @@ def test_the_run_was_good(record: dict[str, Any]) -> None:
     assert not any(control["false_alarms"] for control in record["controls"])
 
 
+def test_a_failed_launch_is_told_without_folders(record: dict[str, Any]) -> None:
+    messages = [mutant["message"] for mutant in record["mutants"]]
+    launches = [message for message in messages if "check_launch, " in message]
+    assert launches
+    assert [message for message in launches if not re.search(r"check_launch, \w+\.h:\d+", message)] == []
+
+
 def test_who_noticed_is_told_by_the_property() -> None:
     assert document._noticed_by("layouts") == "layouts"
     assert document._noticed_by("layouts: crash (SIGSEGV)") == "layouts"

@@ -13,6 +13,7 @@ import builtins
 import json
 import math
 import os
+import re
 import resource
 import signal
 import sys
@@ -41,6 +42,8 @@ from harness.report.cell import DECLARED, NO_EVIDENCE, NOT_RUN, PASS, Cell
 #: The dtypes in which a mutant is judged first, and those in which it is judged only if it survives the first.
 DTYPES = (torch.float32, torch.float64)
 LAST_DTYPES = (torch.bfloat16,)
+#: The folder of a mutated header, in what a failed launch says.
+_FOLDER = re.compile(r"(?<=check_launch, )/\S+/")
 #: Seconds without any progress after which a child is ended.
 HANGS_AFTER = 60.0
 #: Most hangs are busy loops, so the processor time of a property is limited, independent of the load of the machine:
@@ -305,7 +308,8 @@ def _judged(
         cell = _cell(candidate, function, check)
         if cell.verdict in (PASS, NOT_RUN, DECLARED):
             continue
-        row = {"status": KILLED, "by": check.property, "dtype": dtype, "message": cell.reason.splitlines()[0]}
+        message = _FOLDER.sub("", cell.reason.splitlines()[0])
+        row = {"status": KILLED, "by": check.property, "dtype": dtype, "message": message}
         if stop_at_first:
             return row
         send(cell=row)
