@@ -31,9 +31,9 @@ def _by_source() -> list[tuple[str, CompiledOperator]]:
     for name, backend in discovery.all_backends().items():
         for operator in discovery.operators():
             implementation = backend.implementation(operator)
-            if isinstance(implementation, CompiledOperator):
-                for source in implementation.sources:
-                    if source.suffix == ".cu":
-                        key = (implementation.namespace, source, implementation.include_dirs, implementation.flags)
-                        found.setdefault(key, (name, replace(implementation, sources=(source,))))
+            if not isinstance(implementation, CompiledOperator):
+                continue
+            for source in (source for source in implementation.sources if source.suffix == ".cu"):
+                key = (implementation.namespace, source, implementation.include_dirs, implementation.flags)
+                found.setdefault(key, (name, replace(implementation, sources=(source,))))
     return list(found.values())

@@ -37,7 +37,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 _LIMIT = 540.0
 _ATTEMPTS = 2
 #: Findings that initcheck prints. It watches the kernels of others too, and where it does not see what a product writes
-#: it has millions, which take longer to print than _LIMIT. Those that are not printed still count.
+#: it has a hundred thousand, which took longer to print than _LIMIT. Those that are not printed still count.
 _PRINTED = 10_000
 
 
