@@ -49,16 +49,17 @@ def take(samplers: Mapping[str, Sampler], rounds: int, draw: random.Random) -> d
 
 def median(samples: list[float]) -> dict[str, float]:
     """`median`, and `low` and `high`: a 95% bootstrap interval of it."""
-    return {key: exp(value) for key, value in _interval([log(s) for s in samples]).items()}
+    return {key: exp(value) for key, value in interval([log(s) for s in samples]).items()}
 
 
 def ratio(reference: list[float], samples: list[float]) -> dict[str, float]:
     """The reference's time over this one's, round by round: `median`, `low`, `high`. Above 1, this one is faster."""
     pairs = [log(r / s) for r, s in zip(reference, samples, strict=True)]
-    return {key: rounded(exp(value)) for key, value in _interval(pairs).items()}
+    return {key: rounded(exp(value)) for key, value in interval(pairs).items()}
 
 
-def _interval(values: list[float]) -> dict[str, float]:
+def interval(values: list[float]) -> dict[str, float]:
+    """Their `median`, and `low` and `high`: a 95% bootstrap interval of it."""
     medians = resampled_medians([values], _RESAMPLES, seed=0)
     low, high = np.quantile(medians, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return {"median": statistics.median(values), "low": float(low), "high": float(high)}
