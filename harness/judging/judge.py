@@ -16,6 +16,7 @@ from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import tampering
 from harness.judging.property import Property, hold_gradient
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
+from harness.report import parts
 from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.levels import GRADIENTS, PRODUCTION, VALUES
 
@@ -47,13 +48,21 @@ def judge(subject: Subject, property: Property) -> Cell:
     if not _trusted:
         bind()
     start = time.perf_counter()
-    verdict, reason, figures, level = _verdict(subject, property)
-    replaced = tampering.undo(_trusted)
     declaration = subject.declaration(property.name)
+    is_part = property.divisible and subject.share.count > 1
+    if declaration is not None and is_part:
+        why = "it is declared not to hold, and a part of it may: judge it without --divide"
+        verdict, reason, figures, level = NOT_RUN, why, dict[str, Any](), ""
+    else:
+        verdict, reason, figures, level = _verdict(subject, property)
+    replaced = tampering.undo(_trusted)
+    if is_part and verdict == PASS:
+        verdict, figures = NO_EVIDENCE, parts.held(figures, subject.share)
+        reason = parts.reason(figures)
     if replaced:  # a declaration does not excuse this
         verdict, figures, level = FAIL, {}, ""
         reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
-    elif declaration is not None:
+    elif declaration is not None and not is_part:
         if verdict == PASS and declaration.by_chance:
             figures = {**figures, "seen": "it held in this run"}
             verdict, reason = DECLARED, declaration.reason

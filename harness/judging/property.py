@@ -36,7 +36,8 @@ class Property:
 
     An `outside` property needs only what calls return. So for a function of another process it is checked in the
     judge's process; any other property is checked in a process of the function, which could forge the answer. A `once`
-    property is judged in the first selected dtype only. A `sanitized` property is asked of candidates with
+    property is judged in the first selected dtype only. The check of a `divisible` property makes its calls by
+    `Subject.shared`, so that shards may share them out. A `sanitized` property is asked of candidates with
     `--sanitize`, and judged in a process that builds what it compiles with AddressSanitizer and UBSan.
 
     `foreseen(subject)` are scenarios whose expected results the check asks for, as far as they are known before any
@@ -51,6 +52,7 @@ class Property:
     level: str = PRODUCTION
     outside: bool = False
     once: bool = False
+    divisible: bool = False
     sanitized: bool = False
     dtypes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,11 +21,13 @@ from harness.errors import Ended, Failure
 from harness.judging import foreign_text
 from harness.judging.remote import Remote, RemoteError, RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
+from harness.report.shards import UNDIVIDED, Shard
 from spec import backward
 from spec.contract import Operator
 
 #: What a candidate may raise by itself. SystemExit too: a candidate that exits has failed, but the run goes on.
 CANDIDATE_ERRORS = (Exception, SystemExit)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,12 @@ class Subject:
     lacks: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: The operator with all its forms, if `operator` may be one of them.
     whole: Operator | None = None
+    #: Which of the calls of a divisible property are made.
+    share: Shard = UNDIVIDED
+
+    def shared(self, calls: Iterable[_T]) -> Iterator[_T]:
+        """Every n-th of these calls, where n shards share them out; else all."""
+        return islice(calls, self.share.number - 1, None, self.share.count)
 
     def in_form(self, form: Operator) -> Subject:
         """The same implementation, called in this form of its operator."""

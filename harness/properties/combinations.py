@@ -34,12 +34,12 @@ from harness.report.levels import VALUES
 def check(subject: Subject) -> dict[str, Any]:
     """Every call of the covering array, with and without grad; the figures say how many pairs of choices occurred."""
     found, tally = combinations_of(subject.whole or subject.operator), Tally(subject)
-    calls = _of_this_form(subject, found.calls)
+    calls = list(subject.shared(_of_this_form(subject, found.calls)))
     for call in calls:
         tally.run(call.scenario)
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
-    for call in _of_this_form(subject, found.further):
+    for call in subject.shared(_of_this_form(subject, found.further)):
         run_near(tally, call.scenario)
         hold_without_grad(tally, call.scenario, call.without_grad, near=True)
     _in_common(tally)
@@ -57,24 +57,25 @@ def _in_common(tally: Tally) -> None:
     operator = tally.subject.operator
     transposed = tuple((arg.name, "transposed") for arg in operator.inputs if len(arg.shape) > 1)
     sizes = tuple(tuple(each.items()) for each in (representative(operator).sizes, ordinary_sizes(operator)))
-    for family in (*operator.of_one_sign(), *operator.of_one_tensor()):
-        for at, (layouts, mode) in product(sizes, zip(((), transposed), WITHOUT_GRAD, strict=True)):
-            scenario = Scenario(at, values=family.name, layouts=layouts)
-            run_near(tally, scenario)
-            hold_without_grad(tally, scenario, mode, near=True)
+    families = (*operator.of_one_sign(), *operator.of_one_tensor())
+    calls = product(families, sizes, zip(((), transposed), WITHOUT_GRAD, strict=True))
+    for family, at, (layouts, mode) in tally.subject.shared(calls):
+        scenario = Scenario(at, values=family.name, layouts=layouts)
+        run_near(tally, scenario)
+        hold_without_grad(tally, scenario, mode, near=True)
 
 
 def _of_a_large_number(tally: Tally) -> None:
     """A call whose cotangents are one number beyond what they may be limited to: that of odd seeds."""
     outputs = tally.subject.operator.real_outputs
-    if outputs:
-        scaled = tuple((arg.name, "scaled") for arg in outputs)
+    for scaled in tally.subject.shared([tuple((arg.name, "scaled") for arg in outputs)] if outputs else ()):
         run_near(tally, Scenario.of(representative(tally.subject.operator), seed=1, cotangents=scaled))
 
 
 def _of_lengths(tally: Tally) -> None:
     """Calls in which three gates, say, are as long as another dimension, or a small multiple of it."""
-    for scenario, mode in zip(of_lengths(tally.subject.operator), cycle(WITHOUT_GRAD), strict=False):
+    calls = zip(of_lengths(tally.subject.operator), cycle(WITHOUT_GRAD), strict=False)
+    for scenario, mode in tally.subject.shared(calls):
         run_near(tally, scenario)
         hold_without_grad(tally, scenario, mode, near=True)
 
@@ -82,7 +83,7 @@ def _of_lengths(tally: Tally) -> None:
 def foreseen(subject: Subject) -> Iterator[Scenario]:
     """Without grad, the same calls are made again."""
     found = combinations_of(subject.whole or subject.operator)
-    return (call.scenario for call in _of_this_form(subject, found.calls))
+    return (call.scenario for call in subject.shared(_of_this_form(subject, found.calls)))
 
 
 def _of_this_form(subject: Subject, calls: Iterable[Combination]) -> list[Combination]:
@@ -95,5 +96,6 @@ PROPERTY = Property(
     check,
     level=VALUES,
     outside=True,
+    divisible=True,
     foreseen=foreseen,
 )

@@ -28,14 +28,14 @@ def check(subject: Subject) -> dict[str, Any]:
                 if output.requires_grad:
                     where = f"[{scenario.describe(subject.operator)}]"
                     raise Failure(f"{arg.name} requires grad, but should not: no input does {where}")
-    for scenario in beside_values(subject.operator):
+    for scenario in subject.shared(beside_values(subject.operator)):
         run_near(tally, scenario)
     return tally.figures()
 
 
 def foreseen(subject: Subject) -> list[Scenario]:
     """All subsets."""
-    return of_subsets(subject.operator)
+    return list(subject.shared(of_subsets(subject.operator)))
 
 
 PROPERTY = Property(
@@ -44,5 +44,6 @@ PROPERTY = Property(
     check,
     level=GRADIENTS,
     outside=True,
+    divisible=True,
     foreseen=foreseen,
 )

@@ -42,7 +42,7 @@ def plan_of(config: pytest.Config, selection: Selection, found: Sequence[Slot]) 
     asked += [f"{name}={getattr(option, name, '')}" for name in ("keyword", "markexpr", "deselect", "ignore")]
     asked += [f"examples={option.examples}", f"isolate={option.isolate}", f"sanitize={option.sanitize}"]
     asked += [f"property={name}" for name in sorted(set(option.property))]
-    asked += ["quick"] if option.quick else []
+    asked += [name for name in ("quick", "divide") if getattr(option, name)]
     asked.append(digest_of_files(_from_elsewhere(selection, found)))
     part = Shard.parse(option.shard)
     return RunPlan(digest_of(asked), sources(), part.count, begun=(part.number,))

@@ -39,8 +39,9 @@ from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import LEVELS, is_required
+from harness.report.parts import is_part
 from harness.report.report import jsonable
-from harness.report.shards import Shard
+from harness.report.shards import UNDIVIDED, Shard
 from harness.running import (
     candidate_files,
     drawn_seed,
@@ -147,6 +148,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--shard", type=shard, default="1/1", metavar="K/N", help="judge the K-th of N parts; `merge` joins the reports"
     )
     group.addoption(
+        "--divide",
+        action="store_true",
+        help="with --shard: share out the calls of a cell too, where many are made; for kernels that compile for each",
+    )
+    group.addoption(
         "--level",
         choices=LEVELS,
         help="the last level that is required for exit code 0; default: safe for candidates, production for backends",
@@ -194,10 +200,21 @@ def _selection(config: pytest.Config) -> Selection:
     """What the command line selects. Raises pytest.UsageError, for a reference without a contract too."""
     if _SELECTED not in config.stash:  # to read it looks at files
         try:
-            config.stash[_SELECTED] = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+            read = selection_options.read(config.option, sanitize=bool(config.getoption("sanitize")))
+            config.stash[_SELECTED] = replace(read, share=_share(config))
         except HarnessError as error:
             raise pytest.UsageError(str(error)) from None
     return replace(config.stash[_SELECTED], examples=config.stash.get(_EXAMPLES, Examples()))
+
+
+def _share(config: pytest.Config) -> Shard:
+    """Which calls of a cell this run makes. Raises UsageError for `--divide` without shards."""
+    part = Shard.parse(config.getoption("shard"))
+    if not config.getoption("divide"):
+        return UNDIVIDED
+    if part.count == 1:
+        raise UsageError("--divide was given without --shard K/N, which says how many parts there are: add it")
+    return part
 
 
 def _is_isolated(config: pytest.Config) -> bool:
@@ -338,7 +355,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
-    kept = [item for item in items if part.holds(item.name) and item.name not in done]
+    kept = [item for item in items if (_is_divided(item) or part.holds(item.name)) and item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
@@ -378,6 +395,13 @@ def _place(item: pytest.Item) -> int:
     if property.name in _DEAREST and any(group.endswith(f"-{property.name}") for group in groups):
         return dear + _DEAREST.index(property.name)
     return dear + len(_DEAREST) + LEVELS.index(property.level)
+
+
+def _is_divided(item: pytest.Item) -> bool:
+    """Whether each shard makes a part of the calls of this cell."""
+    slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
+    property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+    return isinstance(slot, Slot) and slot.share.count > 1 and property is not None and property.divisible
 
 
 def _is_empty(item: pytest.Item) -> bool:
@@ -556,6 +580,8 @@ class Judge:
             self._record(self._slot.cell(property.name, NO_EVIDENCE, why))
             raise
         self._record(cell)
+        if is_part(cell):
+            pytest.skip(cell.reason)
         is_bad = cell.verdict in (FAIL, NO_EVIDENCE)
         if is_bad and not is_required(cell.level or property.level, _required(self._request.config)):
             what = "not supported" if cell.verdict == FAIL else "no evidence"

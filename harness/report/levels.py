@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.parts import is_part
 from harness.report.suite import Suite
 
 if TYPE_CHECKING:
@@ -101,12 +102,13 @@ def exit_reason(report: Report, part: bool = False) -> str:
     lacks evidence, or is declared by a candidate. Backends of the suite may declare, with a reason, what they do not
     support: their declarations are reviewed with them, and are checked to fail. A candidate's are its own word.
 
-    With `part`, the report is one of several shards: the others may be missing, and it need not have a pass of its own.
+    With `part`, the report is one of several shards: the others may be missing, it need not have a pass of its own, and
+    cells that are shared out to the shards need not be decided.
     """
     level = f"the required levels ({in_words(report.required)})"
     by_verdict: dict[str, list[Cell]] = {}
     for at, verdict, cell in counted(report.cells, report.suite):
-        if is_required(at, report.required):
+        if is_required(at, report.required) and not (part and is_part(cell)):
             by_verdict.setdefault(verdict, []).append(cell)
     declared = [cell for cell in by_verdict.get(DECLARED, []) if cell.backend not in report.suite.backends]
     if FAIL in by_verdict:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.report.cell import NOT_RUN, Cell
 from harness.report.levels import LEVELS
+from harness.report.parts import is_part, joined
 from harness.report.report import SAME, Report, one_each
 from harness.report.shards import RunPlan, numbers
 
@@ -33,11 +34,13 @@ def merge(named: Sequence[Named], any_cpu: bool = False) -> Report:
         _require_compatible(first, one, second, other, any_cpu)
         _require_agreement(first, one, second, other)
     reports = [report for _, report in named]
+    cells = one_each(joined(cell for report in reports for cell in report.cells))
     plan = _joined([report.plan for report in reports if report.plan is not None]) if _sharded(named) else None
+    if plan is not None:  # a cell of parts was asked of each shard
+        plan = replace(plan, asked=plan.asked - sum(len(report.cells) for report in reports) + len(cells))
     complete = all(report.complete for report in reports) if plan is None else not plan.missing
     if len(reports) == 1:
         plan = reports[0].plan
-    cells = one_each(cell for report in reports for cell in report.cells)
     strictest = max((report.required for report in reports), key=LEVELS.index)
     return Report(_environment(reports), complete, cells, plan, reports[0].suite, strictest)
 
@@ -112,6 +115,8 @@ def _require_agreement(first: str, one: Report, second: str, other: Report) -> N
 
 
 def _contradict(one: Cell, other: Cell) -> bool:
+    if is_part(one) or is_part(other):
+        return False
     return one.verdict != other.verdict and NOT_RUN not in (one.verdict, other.verdict)
 
 

@@ -45,6 +45,10 @@ class Shard:
         return int.from_bytes(digest[:8], "big") % self.count == self.number - 1
 
 
+#: The only part of a run that is not divided.
+UNDIVIDED = Shard()
+
+
 @dataclass(frozen=True)
 class RunPlan:
     """The plan of a run, as a report records it.

@@ -31,6 +31,7 @@ from harness.judging.subject import USUAL, Examples, Subject
 from harness.properties import all_properties
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import PRODUCTION, SAFE
+from harness.report.shards import UNDIVIDED, Shard
 from harness.running.candidate_files import file_of
 from spec.contract import DTYPES, Operator
 
@@ -50,11 +51,13 @@ class Selection:
     spec_paths: tuple[Path, ...] = ()
     sanitize: bool = False
     examples: Examples = USUAL
+    #: The shard that makes its part of the calls of a divisible property; all of them without `--divide`.
+    share: Shard = UNDIVIDED
 
     @property
     def is_default(self) -> bool:
-        """Whether no option narrows the selection; the number of drawn calls does not count."""
-        return replace(self, examples=USUAL) == Selection()
+        """Whether no option narrows the selection; the number of drawn calls does not count, nor does the share."""
+        return replace(self, examples=USUAL, share=UNDIVIDED) == Selection()
 
     @property
     def usual_level(self) -> str:
@@ -75,6 +78,7 @@ class Slot:
     #: Whether the backend was named on the command line.
     named: bool = True
     examples: Examples = USUAL
+    share: Shard = UNDIVIDED
 
     @property
     def id(self) -> str:
@@ -139,6 +143,7 @@ class Slot:
             examples=self.examples,
             files=self.files(),
             lacks=lacks,
+            share=self.share,
         )
 
     def files(self) -> tuple[Path, ...]:
@@ -252,7 +257,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
             for dtype in dtypes:
                 place = (operators[found.operator], found.name, device, dtype, found)
                 if dtype in operators[found.operator].dtypes:
-                    yield Slot(*place, sanitize=selection.sanitize, examples=selection.examples)
+                    yield Slot(*place, sanitize=selection.sanitize, examples=selection.examples, share=selection.share)
     if selection.candidates and not selection.backends:
         return
     backends = discovery.all_backends(selection.backend_paths)
@@ -281,6 +286,7 @@ def _slots(selection: Selection, operators: dict[str, Operator], dtypes: Sequenc
                             selection.sanitize,
                             bool(selection.backends),
                             selection.examples,
+                            selection.share,
                         )
 
 

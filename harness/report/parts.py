@@ -1,0 +1,75 @@
+"""A cell whose calls are shared out to the shards of a run, `--divide`: each shard judges a part, `merge` joins them.
+
+A part that holds decides nothing: its verdict is `no-evidence`, and its figures are kept. The joined cell passes when
+the parts of all shards hold. A part that fails is a cell that fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.report.cell import PASS, Cell
+from harness.report.shards import Shard, numbers
+
+#: The figure of a part that holds: `of` how many, and those that `held`, each with its `number` and its `figures`.
+PARTS = "parts"
+#: Figures that are added up, in a cell as in each of its forms.
+_COUNTS = ("scenarios", "beyond_float64", "undecided")
+
+
+def is_part(cell: Cell) -> bool:
+    """Whether the cell is not decided, because parts of it are missing."""
+    return PARTS in cell.figures
+
+
+def held(figures: Mapping[str, Any], part: Shard) -> dict[str, Any]:
+    """The figures of the cell of a part that holds."""
+    return {PARTS: {"of": part.count, "held": [{"number": part.number, "figures": dict(figures)}]}}
+
+
+def reason(figures: Mapping[str, Any]) -> str:
+    """Why a cell with these figures is not decided."""
+    there, count = sorted(part["number"] for part in figures[PARTS]["held"]), figures[PARTS]["of"]
+    found = f"part{'s' if len(there) > 1 else ''} {numbers(there)} of {count} hold{'' if len(there) > 1 else 's'}"
+    return f"{found}: `merge` the reports of all shards of this run to know whether all of it does"
+
+
+def joined(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells, those of parts joined: one that passes where all are there, else one that is still a part."""
+    found: list[Cell] = []
+    parts: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        (parts.setdefault(cell.key, []) if is_part(cell) else found).append(cell)
+    return [*found, *map(_joined, parts.values())]
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    of = cells[0].figures[PARTS]["of"]
+    by_number = {part["number"]: part for cell in cells for part in cell.figures[PARTS]["held"]}
+    there = [by_number[number] for number in sorted(by_number)]
+    seconds = round(sum(cell.seconds for cell in cells), 4)
+    if len(there) < of:
+        figures = {PARTS: {"of": of, "held": there}}
+        return replace(cells[0], reason=reason(figures), figures=figures, seconds=seconds)
+    figures = _together([part["figures"] for part in there])
+    return replace(cells[0], verdict=PASS, reason="", figures={**figures, "divided": of}, seconds=seconds)
+
+
+def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The figures of a cell: counts added up, the worst error, and of everything else that of the first part."""
+    together = {name: figure for figures in reversed(found) for name, figure in figures.items()}
+    for name in _COUNTS:
+        if name in together:
+            together[name] = sum(figures.get(name, 0) for figures in found)
+    if "worst" in together:
+        worst = (figures["worst"] for figures in found if "worst" in figures)
+        together["worst"] = max(worst, key=lambda figure: figure["used"])
+    if "tensors" in together:
+        together["tensors"] = max(figures.get("tensors", 0) for figures in found)
+    forms = [figures["forms"] for figures in found if "forms" in figures]
+    if forms:
+        titles = dict.fromkeys(title for each in forms for title in each)
+        together["forms"] = {title: _together([each[title] for each in forms if title in each]) for title in titles}
+    return together
