@@ -35,6 +35,9 @@ _FEWEST = 2
 _LONGER = 100
 #: Blocks without calls that are timed for that, and the most blocks of one sample.
 _EMPTY, _BLOCKS = 9, 8
+#: Blocks of which the quickest says how many calls a sample needs, if each takes less than so many seconds: another
+#: program may hold up one of them.
+_QUICKEST_OF, _SHORT = 5, 0.1
 #: A time that is not positive, because the block was as fast as one without calls, counts as this many seconds.
 LEAST = 1e-9
 
@@ -211,13 +214,20 @@ class BlockTimer:
         self.ring.give(self.empty, self.phase, with_values=False)
         self.calls = self.blocks = 1
         self.seconds()
-        if (took := self.seconds()) > longest:
+        if (took := self._quickest()) > longest:
             raise too_slow(took, longest)
         long = max(seconds, _LONGER * self.fixed())
-        while (took := self.seconds()) * self.calls < long / 4 and self.calls < self.ring.length:
+        while (took := self._quickest()) * self.calls < long / 4 and self.calls < self.ring.length:
             self.calls = min(2 * self.calls, self.ring.length)
         self.calls = min(max(_FEWEST, ceil(long / took)), self.ring.length)
         self.blocks = max(1, min(ceil(seconds / (took * self.calls)), _BLOCKS))
+
+    def _quickest(self) -> float:
+        """Seconds of one call in the quickest of some blocks; in one block, if that takes long."""
+        took = self.seconds()
+        if took * self.calls > _SHORT:
+            return took
+        return min(took, *(self.seconds() for _ in range(_QUICKEST_OF - 1)))
 
     def fixed(self) -> float:
         """Seconds of a block without calls: the request, its reply, and waiting for the device."""

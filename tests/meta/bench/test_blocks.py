@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -278,6 +279,22 @@ def test_a_block_is_long_beside_a_request(
     before = clock.now
     assert timer.sample() == pytest.approx(call)
     assert clock.now - before == pytest.approx(number * (calls * call + 3 * request_seconds))
+
+
+def test_a_block_that_another_program_holds_up_is_no_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of three calls take a hundred times as long: the others say how many calls there are in a block."""
+    clock = _Clock(0.0001, 0.001)
+    monkeypatch.setattr(blocks, "time", clock)
+    made = itertools.count()
+
+    def held_up(header: Header, tensors: Tensors) -> tuple[Header, Tensors]:
+        if header["do"] == "time" and next(made) % 3:
+            clock.now += 0.05
+        return clock.ask(header, tensors)
+
+    timer = BlockTimer(Ring(LLTM, TUTORIAL, torch.float32, "cpu", 1), FORWARD, held_up, clock.empty)
+    timer.begin(0.006, 60)
+    assert timer.calls == 8
 
 
 def test_no_work_is_between_two_calls_of_a_throughput(monkeypatch: pytest.MonkeyPatch) -> None:

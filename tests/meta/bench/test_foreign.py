@@ -331,7 +331,7 @@ def record() -> dict[str, Any]:
         dtypes=("float32",),
         candidates=tuple(f"lltm={GAMING / f'timing_{name}.py'}:{name}" for name in TIMED),
     )
-    settings = Settings(rounds=9, block_seconds=0.001, longest=60, threads=(1,), cases=("tutorial",), phases=(FORWARD,))
+    settings = Settings(rounds=9, block_seconds=0.01, longest=60, threads=(1,), cases=("tutorial",), phases=(FORWARD,))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ceilings, "measure", lambda *_: {"flops_per_second": 1e20, "copies": [[1024, 1e20]]})
         made = measure(slots(chosen), settings, lambda text: None)
