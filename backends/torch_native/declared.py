@@ -142,8 +142,11 @@ _CROSS_ENTROPY = declared(
 
 _LINEAR_ACT = declared(
     "linear_act",
-    "F.gelu on a CPU with AVX512 is NaN at infinity in float32 and bfloat16",
-    dict.fromkeys(("drawn-calls", "forward-parity", "vjp-parity"), FLOAT32 + BFLOAT16)
+    "F.gelu on a CPU with AVX512 is NaN at infinity, except in float64, and in float16 only with AVX512-FP16",
+    dict.fromkeys(
+        ("drawn-calls", "forward-parity", "vjp-parity"),
+        FLOAT32 + tuple(dtype for dtype in HALF if dtype not in _WITHOUT_ONEDNN),
+    )
     if torch.backends.cpu.get_cpu_capability() == "AVX512"
     else {},
 )
