@@ -1,13 +1,19 @@
-"""Every CUDA source is compiled once, several at a time, and the first that fails ends the run."""
+"""Every CUDA source is compiled once, several at a time, and the first that fails ends the run.
+
+A fault in what runs on the host is told as one in a kernel is.
+"""
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from backends.base import CompiledOperator
+from harness.building.build import compile_for_architectures
 from harness.cli.cuda_sources import compile_all
 from harness.errors import Broken
 from tests.meta.conftest import ROOT
@@ -51,3 +57,30 @@ def test_after_a_failure_the_rest_is_not_begun() -> None:
     with pytest.raises(Broken, match="the log"):
         compile_all(compile, ["90"], jobs=1)
     assert len(begun) < len(EVERY_SOURCE)
+
+
+_KERNEL = """
+__global__ void twice(float* x) { x[threadIdx.x] *= 2; }
+void launch(float* x, cudaStream_t stream) { twice<<<1, 32, 0, stream>>>(x); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine")
+@pytest.mark.parametrize(
+    ("right", "wrong", "says"),
+    [
+        ("*= 2", "*= two", 'identifier "two" is undefined'),
+        (">>>(x)", ">>>(stream)", "is incompatible with parameter of type"),
+        ("float* x, c", "float* y, c", 'identifier "x" is undefined'),
+    ],
+)
+def test_a_fault_is_told_in_a_kernel_and_on_the_host(tmp_path: Path, right: str, wrong: str, says: str) -> None:
+    source = tmp_path / "twice.cu"
+    operator = CompiledOperator("twice", "mine", (source,))
+    source.write_text(_KERNEL)
+    (line,) = compile_for_architectures(operator, ["90"])
+    assert line.startswith("mine/twice.cu sm_90: ")
+    assert right in _KERNEL
+    source.write_text(_KERNEL.replace(right, wrong, 1))
+    with pytest.raises(Broken, match=says):
+        compile_for_architectures(operator, ["90"])
