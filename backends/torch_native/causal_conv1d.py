@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -9,6 +10,9 @@ from backends._python.causal_conv1d import check_causal_conv1d_arguments
 from backends.autocast import by_rule
 from backends.base import PythonFunction
 from spec.causal_conv1d import OPERATOR
+
+#: Taps of a filter from which oneDNN's kernel for float16 may never end.
+_LONG = 15
 
 
 @by_rule(OPERATOR)
@@ -21,6 +25,7 @@ def causal_conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, act
 
 def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """z, by a depthwise kernel. A single channel is no depthwise convolution to PyTorch, so it is computed twice.
+    Long filters are computed in float32 where oneDNN may never return in float16.
 
     On a GPU a single channel, and memory with the channels last, go to cuDNN, whose float32 is TF32 unless
     torch.backends.cudnn.allow_tf32 is False. That is a setting of the process, of forward and of backward, so a
@@ -28,12 +33,21 @@ def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     docs/findings.md.
     """
     channels, length = input.shape[1:]
+    if _may_never_end(input, weight):
+        wide = None if bias is None else bias.float()
+        return _convolved(input.float(), weight.float(), wide).to(input.dtype)
     if channels == 1:
         twice = None if bias is None else bias.expand(2)
         return _convolved(input.expand(-1, 2, -1), weight.expand(2, -1), twice)[:, :1]
     padding = weight.shape[1] - 1
     whole = F.conv1d(input.contiguous(), weight.unsqueeze(1), bias, padding=padding, groups=channels)
     return whole[..., :length]
+
+
+def _may_never_end(input: Tensor, weight: Tensor) -> bool:
+    """Whether oneDNN has a kernel for float16 on this processor, and the filter is long: docs/findings.md."""
+    is_long = input.dtype == torch.float16 and input.device.type == "cpu" and weight.shape[1] >= _LONG
+    return is_long and torch._C._has_mkldnn and bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
 
 
 IMPLEMENTATION = PythonFunction(causal_conv1d)

@@ -196,7 +196,9 @@ def plan(operator: CompiledOperator, device: str, extra_flags: tuple[str, ...] =
             command = [*nvcc_command(cuda, common), *_present_architecture(), "-c", str(source), "-o", output]
         else:
             language = ["-x", "c++"] if source.suffix == ".cu" else []
-            command = [*host, *language, "-c", str(source), "-o", output]
+            # Beside emulated kernels, which take all of the time, a faster call is of no use.
+            hurried = ["-O1"] if device == CUDA_EMULATED and source.suffix != ".cu" else []
+            command = [*host, *hurried, *language, "-c", str(source), "-o", output]
         steps.append(_Step(source, output, tuple(command)))
 
     libraries = ["c10", "torch_cpu", "torch", *(["c10_cuda", "torch_cuda"] if cuda else [])]

@@ -41,6 +41,8 @@ def test_it_prints_what_the_page_says(script: Path, python: Run) -> None:
         pytest.skip("no CUDA device")
     if script.stem.startswith("avx512_") and torch.backends.cpu.get_cpu_capability() != "AVX512":
         pytest.skip("a processor without AVX512")
+    if script.stem.startswith("avx512fp16_") and not torch.ops.mkldnn._is_mkldnn_fp16_supported():
+        pytest.skip("a processor without AVX512-FP16")
     packages = re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE)
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
