@@ -151,11 +151,19 @@ _LINEAR_ACT = declared(
     else {},
 )
 
+_ROUNDED_SUM = (
+    "F.log_softmax on the CPU rounds the sum of exponentials to the half type: of (8, 0) the first result is 0, where "
+    "-0.000335 is right, and of (5, 0) it is 16% off in bfloat16 and 1.5% in float16"
+)
 _LOG_SOFTMAX = declared(
     "log_softmax",
-    "F.log_softmax on the CPU rounds the sum of exponentials to the half type: of (8, 0) the first result is 0, where "
-    "-0.000335 is right, and of (5, 0) it is 16% off in bfloat16 and 1.5% in float16",
+    _ROUNDED_SUM,
     dict.fromkeys(("combinations", "drawn-calls", "forward-parity", "vjp-parity"), HALF),
+) + declared(
+    "log_softmax",
+    _ROUNDED_SUM,
+    {"layouts": FLOAT16},
+    by_chance=True,  # an element is 2% beyond its allowance with AVX512-FP16, and just within it elsewhere
 )
 
 _LSTM_CELL = declared(
