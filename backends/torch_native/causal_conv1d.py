@@ -9,10 +9,11 @@ from torch import Tensor
 from backends._python.causal_conv1d import check_causal_conv1d_arguments
 from backends.autocast import by_rule
 from backends.base import PythonFunction
+from backends.torch_native.onednn import computes_in
 from spec.causal_conv1d import OPERATOR
 
-#: Taps of a filter from which oneDNN's kernel for float16 may never end.
-_LONG = 15
+#: Taps of a filter from which oneDNN's kernel for float16 may never end, and whether this processor has that kernel.
+_LONG, _HAS_KERNEL = 15, computes_in(torch.float16)
 
 
 @by_rule(OPERATOR)
@@ -45,9 +46,9 @@ def _convolved(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _may_never_end(input: Tensor, weight: Tensor) -> bool:
-    """Whether oneDNN has a kernel for float16 on this processor, and the filter is long: docs/findings.md."""
-    is_long = input.dtype == torch.float16 and input.device.type == "cpu" and weight.shape[1] >= _LONG
-    return is_long and torch._C._has_mkldnn and bool(torch.ops.mkldnn._is_mkldnn_fp16_supported())
+    """Whether oneDNN's kernel for float16 would get a long filter: docs/findings.md."""
+    is_its_own = _HAS_KERNEL and input.dtype == torch.float16 and input.device.type == "cpu"
+    return is_its_own and weight.shape[1] >= _LONG
 
 
 IMPLEMENTATION = PythonFunction(causal_conv1d)

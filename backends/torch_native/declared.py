@@ -7,19 +7,12 @@ import torch
 from backends.base import BFLOAT16, CUDA, FLOAT16, FLOAT32, FLOAT64, HALF
 from backends.torch_native import declared_cuda
 from backends.torch_native.declaring import declared
+from backends.torch_native.onednn import computes_in
 from spec.contract import DTYPES
 
-#: The half types that oneDNN does not compute in on this processor: bfloat16 without AVX512, float16 without its own
-#: instructions. PyTorch's own loops run instead.
-_WITHOUT_ONEDNN = tuple(
-    dtype
-    for dtype, supported in (
-        (torch.float16, "_is_mkldnn_fp16_supported"),
-        (torch.bfloat16, "_is_mkldnn_bf16_supported"),
-    )
-    # A build without oneDNN lacks the operators.
-    if not (torch._C._has_mkldnn and getattr(torch.ops.mkldnn, supported)())
-)
+#: The half types in which oneDNN computes on this processor, and those in which PyTorch's own loops run instead.
+_WITH_ONEDNN = tuple(dtype for dtype in HALF if computes_in(dtype))
+_WITHOUT_ONEDNN = tuple(dtype for dtype in HALF if dtype not in _WITH_ONEDNN)
 
 
 def _of(dtypes: tuple[torch.dtype, ...]) -> tuple[torch.dtype, ...]:
@@ -143,10 +136,7 @@ _CROSS_ENTROPY = declared(
 _LINEAR_ACT = declared(
     "linear_act",
     "F.gelu on a CPU with AVX512 is NaN at infinity, except in float64, and in float16 only with AVX512-FP16",
-    dict.fromkeys(
-        ("drawn-calls", "forward-parity", "vjp-parity"),
-        FLOAT32 + tuple(dtype for dtype in HALF if dtype not in _WITHOUT_ONEDNN),
-    )
+    dict.fromkeys(("drawn-calls", "forward-parity", "vjp-parity"), FLOAT32 + _WITH_ONEDNN)
     if torch.backends.cpu.get_cpu_capability() == "AVX512"
     else {},
 )

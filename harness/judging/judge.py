@@ -18,6 +18,7 @@ from harness.judging.property import Property, hold_gradient
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
 from harness.report import parts
 from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
+from harness.report.figures import totals
 from harness.report.levels import GRADIENTS, PRODUCTION, VALUES
 
 #: The folder of the packages that judge.
@@ -56,13 +57,13 @@ def judge(subject: Subject, property: Property) -> Cell:
     else:
         verdict, reason, figures, level = _verdict(subject, property)
     replaced = tampering.undo(_trusted)
-    if is_part and verdict == PASS:
-        verdict, figures = NO_EVIDENCE, parts.held(figures, subject.share)
-        reason = parts.reason(figures)
     if replaced:  # a declaration does not excuse this
         verdict, figures, level = FAIL, {}, ""
         reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
-    elif declaration is not None and not is_part:
+    elif is_part and verdict == PASS:
+        verdict, figures = NO_EVIDENCE, parts.held(figures, subject.share)
+        reason = parts.reason(figures)
+    elif declaration is not None:
         if verdict == PASS and declaration.by_chance:
             figures = {**figures, "seen": "it held in this run"}
             verdict, reason = DECLARED, declaration.reason
@@ -148,15 +149,7 @@ def _merged(found: dict[str, dict[str, Any]], unasked: dict[str, str]) -> dict[s
     """The figures of all forms, with the worst error and the sum of the scenarios."""
     if len(found) == 1 and not unasked:
         return next(iter(found.values()))
-    merged: dict[str, Any] = {"forms": found, **({"not asked of": unasked} if unasked else {})}
-    worst = [figures["worst"] for figures in found.values() if "worst" in figures]
-    if worst:
-        merged["worst"] = max(worst, key=lambda figure: figure["used"])
-    for count in ("scenarios", "beyond_float64", "undecided"):
-        counts = [figures[count] for figures in found.values() if count in figures]
-        if counts:
-            merged[count] = sum(counts)
-    return merged
+    return {"forms": found, **({"not asked of": unasked} if unasked else {}), **totals(found.values())}
 
 
 def _raised_here(error: BaseException, property: Property) -> bool:

@@ -34,12 +34,12 @@ from harness.report.levels import VALUES
 def check(subject: Subject) -> dict[str, Any]:
     """Every call of the covering array, with and without grad; the figures say how many pairs of choices occurred."""
     found, tally = combinations_of(subject.whole or subject.operator), Tally(subject)
-    calls = list(subject.shared(_of_this_form(subject, found.calls)))
+    calls = _own(subject, found.calls)
     for call in calls:
         tally.run(call.scenario)
     for call in calls:
         hold_without_grad(tally, call.scenario, call.without_grad)
-    for call in subject.shared(_of_this_form(subject, found.further)):
+    for call in _own(subject, found.further):
         run_near(tally, call.scenario)
         hold_without_grad(tally, call.scenario, call.without_grad, near=True)
     _in_common(tally)
@@ -83,11 +83,12 @@ def _of_lengths(tally: Tally) -> None:
 def foreseen(subject: Subject) -> Iterator[Scenario]:
     """Without grad, the same calls are made again."""
     found = combinations_of(subject.whole or subject.operator)
-    return (call.scenario for call in subject.shared(_of_this_form(subject, found.calls)))
+    return (call.scenario for call in _own(subject, found.calls))
 
 
-def _of_this_form(subject: Subject, calls: Iterable[Combination]) -> list[Combination]:
-    return [call for call in calls if call.form == subject.operator.form]
+def _own(subject: Subject, calls: Iterable[Combination]) -> list[Combination]:
+    """Those of this form; of them those of this shard, where shards share them out."""
+    return list(subject.shared(call for call in calls if call.form == subject.operator.form))
 
 
 PROPERTY = Property(

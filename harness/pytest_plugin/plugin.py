@@ -372,7 +372,7 @@ def _implementation(items: list[pytest.Item]) -> Callable[[pytest.Item], int]:
     turns: dict[tuple[str, str], int] = {}
 
     def turn(item: pytest.Item) -> int:
-        slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
+        slot = _slot_of(item)
         return turns.setdefault((slot.backend, slot.device), len(turns)) if isinstance(slot, Slot) else len(items)
 
     return lambda item: -1 if _place(item) < 0 else turn(item)
@@ -386,7 +386,7 @@ def _place(item: pytest.Item) -> int:
     """
     if _WORKER in os.environ and any(mark.args == (_LARGE,) for mark in item.iter_markers("xdist_group")):
         return -1
-    property, dear = _PROPERTIES.get(names.property_of(names.parts(item.name)[0])), len(_DECISIVE)
+    property, dear = _property_of(item), len(_DECISIVE)
     if property is None:
         return dear + len(_DEAREST) + len(LEVELS)
     if property.name in _DECISIVE:
@@ -397,10 +397,20 @@ def _place(item: pytest.Item) -> int:
     return dear + len(_DEAREST) + LEVELS.index(property.level)
 
 
+def _slot_of(item: pytest.Item) -> object:
+    """The parameter `slot` of a test: a Slot, or something else where the test judges nothing."""
+    return getattr(getattr(item, "callspec", None), "params", {}).get("slot")
+
+
+def _property_of(item: pytest.Item) -> Property | None:
+    """The property that a test judges."""
+    return _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+
+
 def _is_divided(item: pytest.Item) -> bool:
     """Whether each shard makes a part of the calls of this cell."""
-    slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
-    property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+    slot = _slot_of(item)
+    property = _property_of(item)
     return isinstance(slot, Slot) and slot.share.count > 1 and property is not None and property.divisible
 
 
@@ -419,8 +429,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         return
     asked = []
     for item in session.items:
-        slot = getattr(getattr(item, "callspec", None), "params", {}).get("slot")
-        property = _PROPERTIES.get(names.property_of(names.parts(item.name)[0]))
+        slot = _slot_of(item)
+        property = _property_of(item)
         if isinstance(slot, Slot) and property is not None:
             asked.append((slot, property))
     if config.getoption("collectonly"):

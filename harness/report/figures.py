@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,3 +109,17 @@ def unasked(cell: Cell) -> dict[str, str]:
     """Forms of the operator that a passing cell did not test, with the reasons."""
     found = cell.figures.get("not asked of")
     return {str(form): str(why) for form, why in found.items()} if isinstance(found, dict) else {}
+
+
+def totals(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of figures that properties made, those of parts of a cell: the worst error, and the sums of what is counted."""
+    every = list(found)
+    made: dict[str, Any] = {}
+    worst = [figures["worst"] for figures in every if "worst" in figures]
+    if worst:
+        made["worst"] = max(worst, key=lambda figure: figure["used"])
+    for count in ("scenarios", "beyond_float64", "undecided"):
+        counts = [figures[count] for figures in every if count in figures]
+        if counts:
+            made[count] = sum(counts)
+    return made

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from harness.report.cell import PASS, Cell
+from harness.report.figures import totals
 from harness.report.shards import Shard, numbers
 
 #: The figure of a part that holds: `of` how many, and those that `held`, each with its `number` and its `figures`.
 PARTS = "parts"
-#: Figures that are added up, in a cell as in each of its forms.
-_COUNTS = ("scenarios", "beyond_float64", "undecided")
 
 
 def is_part(cell: Cell) -> bool:
@@ -59,13 +58,7 @@ def _joined(cells: Sequence[Cell]) -> Cell:
 
 def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures of a cell: counts added up, the worst error, and of everything else that of the first part."""
-    together = {name: figure for figures in reversed(found) for name, figure in figures.items()}
-    for name in _COUNTS:
-        if name in together:
-            together[name] = sum(figures.get(name, 0) for figures in found)
-    if "worst" in together:
-        worst = (figures["worst"] for figures in found if "worst" in figures)
-        together["worst"] = max(worst, key=lambda figure: figure["used"])
+    together = {name: figure for figures in reversed(found) for name, figure in figures.items()} | totals(found)
     if "tensors" in together:
         together["tensors"] = max(figures.get("tensors", 0) for figures in found)
     forms = [figures["forms"] for figures in found if "forms" in figures]

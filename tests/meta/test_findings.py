@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from backends.torch_native.onednn import computes_in
 from tests.meta.conftest import ROOT, Run
 from tests.meta.tiers import WHOLE
 from tools.findings_page import filled
@@ -41,7 +42,7 @@ def test_it_prints_what_the_page_says(script: Path, python: Run) -> None:
         pytest.skip("no CUDA device")
     if script.stem.startswith("avx512_") and torch.backends.cpu.get_cpu_capability() != "AVX512":
         pytest.skip("a processor without AVX512")
-    if script.stem.startswith("avx512fp16_") and not torch.ops.mkldnn._is_mkldnn_fp16_supported():
+    if script.stem.startswith("avx512fp16_") and not computes_in(torch.float16):
         pytest.skip("a processor without AVX512-FP16")
     packages = re.findall(r"^(?:from|import) (\w+)", script.read_text(), re.MULTILINE)
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
