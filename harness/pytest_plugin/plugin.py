@@ -34,6 +34,7 @@ from harness.judging.subject import Examples, one_line
 from harness.properties import all_properties
 from harness.properties.imports import PROPERTY as IMPORTS
 from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, workers
+from harness.pytest_plugin.hangs import Hangs
 from harness.pytest_plugin.invocation import SUITE
 from harness.pytest_plugin.partial_report import Record, plan_of
 from harness.pytest_plugin.recorder import Recorder
@@ -265,8 +266,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.stash[_BROKEN] = config.workerinput[_BROKEN_NAME]  # type: ignore[attr-defined]
         elif not config.getoption("collectonly"):
             config.stash[_BROKEN] = _not_importable(isolation, selection)
-    if not is_worker and not config.getoption("collectonly"):
-        _record(config, selection, files)
+    recorder = None if is_worker or config.getoption("collectonly") else _record(config, selection, files)
+    config.pluginmanager.register(Hangs(None if recorder is None else recorder.hangs), "conformance-hangs")
 
 
 def _processes(config: pytest.Config, seconds: float) -> Isolation:
@@ -309,13 +310,14 @@ def _not_importable(isolation: Isolation, selection: Selection) -> dict[str, str
     return found
 
 
-def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> None:
+def _record(config: pytest.Config, selection: Selection, files: dict[str, str] | None) -> Recorder:
     """Record the run. If the user named a report file, an error in it is reported now."""
     recorder = Recorder(config, lambda: _begun(config, selection), _cells_of, _is_judging(config), files)
     config.pluginmanager.register(recorder, "conformance-recorder")
     named = config.getoption("report") or config.getoption("resume")
     if named or (_is_judging(config) and not selection.is_default):
         config.stash[_DONE] = recorder.record.done
+    return recorder
 
 
 def _begun(config: pytest.Config, selection: Selection) -> tuple[Record, list[Slot]]:

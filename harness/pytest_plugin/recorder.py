@@ -21,6 +21,10 @@ from harness.report.report import Report
 from harness.running import suite_files
 from harness.running.selection import Slot
 
+_DIED = (
+    "the process died while this was judged: a crash in compiled code, a call in it that did not return in time, an "
+    "exit, or no memory left"
+)
 #: Signals that end a process by default.
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -76,15 +80,23 @@ class Recorder:
         if report.when == "call":
             cells = self._cells_of(report)
         elif str(report.when) == "???":  # xdist's word for a worker that died
-            cells = self._of_a_crash(name)
+            cells = self._of_a_death(name, _DIED)
         else:
             return
         if cells:
             self.record.add(cells)
 
-    def _of_a_crash(self, name: str) -> list[Cell]:
+    def hangs(self, nodeid: str) -> None:
+        """Keep what there is of a run that is about to end, and say which test hangs: `--resume` leaves it out."""
+        if "_begun" not in vars(self):
+            return
+        cells = self._of_a_death(names.of_node(nodeid), "it hangs: a call in compiled code did not return in time")
+        if cells:
+            self.record.add(cells)
+            self.record.save()
+
+    def _of_a_death(self, name: str, why: str) -> list[Cell]:
         test, slot_id = names.parts(name)
-        why = "the process died while this was judged: a crash in compiled code, an exit, or no memory left"
         slot = self._begun[1].get(slot_id)
         return [] if slot is None else [slot.cell(names.property_of(test), FAIL, why)]
 

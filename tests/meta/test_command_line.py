@@ -123,19 +123,45 @@ def test_a_group_goes_to_one_worker(conformance: Run, tmp_path: Path) -> None:
 def test_a_candidate_that_dies_or_hangs_has_cells_too(conformance: Run, tmp_path: Path) -> None:
     """Even without isolation."""
     file, report = tmp_path / "k.py", tmp_path / "report.json"
-    file.write_text("import os, time\ndef dies(*inputs): os._exit(11)\ndef hangs(*inputs): time.sleep(600)\n")
+    file.write_text(
+        "import itertools, os, time\n"
+        "def dies(*inputs): os._exit(11)\n"
+        "def hangs(*inputs): time.sleep(600)\n"
+        "def hangs_in_c(*inputs): any(itertools.repeat(False))\n"
+    )
     chosen = [
         "--dtype=float32",
         "--isolate=off",
         f"--report={report}",
-        *(f"--candidate=lltm={file}:{name}" for name in ("dies", "hangs")),
+        *(f"--candidate=lltm={file}:{name}" for name in ("dies", "hangs", "hangs_in_c")),
     ]
     assert conformance("vjp_parity", *chosen, "-n", "2", "--timeout=6").returncode == 1
-    dies, hangs = Report.read(report).cells
+    dies, hangs, hangs_in_c = Report.read(report).cells
     assert (dies.verdict, dies.property) == (FAIL, "vjp-parity")
     assert "the process died while this was judged" in dies.reason
     assert hangs.verdict == "no-evidence"
     assert "did not finish in time: it hangs, or this machine is too slow" in hangs.reason
+    assert hangs_in_c.verdict == FAIL
+    assert "a call in it that did not return in time" in hangs_in_c.reason
+
+
+@pytest.mark.long(START)
+def test_a_run_without_workers_that_hangs_in_c_leaves_a_report(conformance: Run, tmp_path: Path) -> None:
+    """pytest-timeout cannot end such a call; the rest of the run is for `--resume`."""
+    file, report = tmp_path / "k.py", tmp_path / "report.json"
+    file.write_text("import hashlib\ndef hangs(*inputs): hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)\n")
+    chosen = ["--dtype=float32", "--isolate=off", f"--candidate=lltm={file}:hangs"]
+    run = conformance("vjp_parity forward_parity", *chosen, f"--report={report}", "--timeout=3")
+    assert run.returncode == 1
+    assert "did not end in 4.5 s: a call in compiled code does not return" in run.stderr
+    assert "in hangs" in run.stderr, "where it hangs"
+    found = Report.read(report)
+    assert [(cell.verdict, cell.reason) for cell in found.cells] == [
+        (FAIL, "it hangs: a call in compiled code did not return in time")
+    ]
+    assert not found.complete
+    conformance("vjp_parity forward_parity", *chosen, f"--resume={report}", "--timeout=3")
+    assert len(Report.read(report).cells) == 2
 
 
 @pytest.mark.long(WHOLE)
