@@ -20,6 +20,7 @@ from harness.report import parts
 from harness.report.cell import DECLARED, FAIL, NEEDLESS, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from harness.report.figures import totals
 from harness.report.levels import GRADIENTS, PRODUCTION, VALUES
+from harness.report.shards import UNDIVIDED
 
 #: The folder of the packages that judge.
 _ROOT = Path(__file__).parents[1]
@@ -51,6 +52,8 @@ def judge(subject: Subject, property: Property) -> Cell:
     start = time.perf_counter()
     declaration = subject.declaration(property.name)
     is_part = property.divisible and subject.share.count > 1
+    if not is_part:
+        subject = replace(subject, share=UNDIVIDED)
     if declaration is not None and is_part:
         why = "it is declared not to hold, and a part of it may: judge it without --divide"
         verdict, reason, figures, level = NOT_RUN, why, dict[str, Any](), ""

@@ -18,6 +18,7 @@ from harness.judging.reproducer import script
 from harness.judging.scenario import Call, Scenario
 from harness.judging.subject import Subject
 from harness.judging.suspicion import reference_fails_too
+from harness.report.parts import EVIDENT
 from spec.contract import Operator, TensorArg
 from spec.envelope import Envelope
 
@@ -215,7 +216,8 @@ class Tally:
     def figures(self) -> dict[str, Any]:
         """Figures for the report.
 
-        Raises NoEvidence if a tensor was compared although any wrong answer would pass, or if this may be our fault.
+        Raises NoEvidence if a tensor was compared although any wrong answer would pass, or if this may be our fault. A
+        part of a cell says of which tensors it has evidence: other parts may have what it lacks.
         """
         if self.suspected:
             first, *others = self.suspected
@@ -230,14 +232,15 @@ class Tally:
             raise NoEvidence(
                 f"the suite suspects itself: the reference in {dtype} fails there too. Please report it{more}: {first}"
             )
-        blind = self.blind()
-        if blind:
+        is_part, blind = self.subject.share.count > 1, self.blind()
+        if blind and not is_part:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
         some = {name: number for name, number in rare.items() if number}
         figures = {"scenarios": self.scenarios, **some, "tensors": len(self.evidence), "worst": self.worst}
+        figures |= {EVIDENT: dict(sorted(self.evidence.items()))} if is_part else {}
         counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
         return {**figures, "ulps": counted} if counted else figures
 

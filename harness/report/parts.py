@@ -1,7 +1,8 @@
 """A cell whose calls are shared out to the shards of a run, `--divide`: each shard judges a part, `merge` joins them.
 
 A part that holds decides nothing: its verdict is `no-evidence`, and its figures are kept. The joined cell passes when
-the parts of all shards hold. A part that fails is a cell that fails.
+the parts of all shards hold, and there is evidence for each tensor in one of them at least. A part that fails is a
+cell that fails.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.report.cell import PASS, Cell
+from harness.report.cell import NO_EVIDENCE, PASS, Cell
 from harness.report.figures import totals
 from harness.report.shards import Shard, numbers
 
 #: The figure of a part that holds: `of` how many, and those that `held`, each with its `number` and its `figures`.
 PARTS = "parts"
+#: The figure of a part, or of a form in it: by each tensor that it compared, whether a wrong one would have failed.
+EVIDENT = "evident"
 
 
 def is_part(cell: Cell) -> bool:
@@ -53,7 +56,20 @@ def _joined(cells: Sequence[Cell]) -> Cell:
         figures = {PARTS: {"of": of, "held": there}}
         return replace(cells[0], reason=reason(figures), figures=figures, seconds=seconds)
     figures = _together([part["figures"] for part in there])
+    blind = {title: names for title, names in _blind(figures).items() if names}
+    if blind:
+        said = (f"{title + ': ' if title else ''}{', '.join(names)}" for title, names in blind.items())
+        why = f"in each of {of} parts, a wrong answer would have passed too for {'; '.join(said)}"
+        return replace(cells[0], verdict=NO_EVIDENCE, reason=why, figures={"divided": of}, seconds=seconds)
     return replace(cells[0], verdict=PASS, reason="", figures={**figures, "divided": of}, seconds=seconds)
+
+
+def _blind(figures: dict[str, Any], title: str = "") -> dict[str, list[str]]:
+    """By the title of each form: the tensors without evidence. The figures of evidence are removed."""
+    found = {title: [name for name, is_evident in figures.pop(EVIDENT, {}).items() if not is_evident]}
+    for form, its in figures.get("forms", {}).items():
+        found |= _blind(its, form)
+    return found
 
 
 def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -61,6 +77,10 @@ def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     together = {name: figure for figures in reversed(found) for name, figure in figures.items()} | totals(found)
     if "tensors" in together:
         together["tensors"] = max(figures.get("tensors", 0) for figures in found)
+    evident = [figures[EVIDENT] for figures in found if EVIDENT in figures]
+    if evident:
+        names = sorted({name for each in evident for name in each})
+        together[EVIDENT] = {name: any(each.get(name, False) for each in evident) for name in names}
     forms = [figures["forms"] for figures in found if "forms" in figures]
     if forms:
         titles = dict.fromkeys(title for each in forms for title in each)

@@ -99,7 +99,9 @@ def test_a_fault_that_one_call_shows_fails_its_part_and_the_whole() -> None:
 
 
 def test_other_properties_are_judged_whole() -> None:
-    assert _judged("forward-parity", Shard(2, 3)).verdict == PASS
+    found = _judged("forward-parity", Shard(2, 3))
+    assert found.verdict == PASS
+    assert "evident" not in found.figures
 
 
 def test_what_is_declared_is_not_judged_in_parts() -> None:
@@ -118,6 +120,33 @@ def test_figures_of_parts_are_added_up() -> None:
         "forms": {"f[a]": _figures(3, 0.5)},
     }
     assert found.seconds == 3.0
+
+
+def test_a_part_may_lack_evidence_that_another_has() -> None:
+    """`python-autograd` of attention with a packed batch: a few calls alone may show nothing of one gradient."""
+    seen, blind = {"x": True, "gradient of x": True}, {"x": True, "gradient of x": False}
+    (found,) = joined([_part(1, evident=blind), _part(2, evident=seen)])
+    assert (found.verdict, found.figures) == (PASS, _figures(30, 0.2, divided=2))
+    (found,) = joined([_part(1, evident=blind), _part(2, evident=blind)])
+    assert (found.verdict, found.figures) == (NO_EVIDENCE, {"divided": 2})
+    assert found.reason == "in each of 2 parts, a wrong answer would have passed too for gradient of x"
+    b = _figures(1, 0.5, evident=seen)
+    forms = [{"f[a]": _figures(1, 0.5, evident=each), "f[b]": b} for each in (seen, blind)]
+    (found,) = joined([_part(1, forms=forms[0]), _part(2, forms=forms[1])])
+    assert found.verdict == PASS
+    assert "evident" not in str(found.figures)
+    (found,) = joined([_part(1, forms=forms[1]), _part(2, forms=forms[1])])
+    assert found.reason.endswith("would have passed too for f[a]: gradient of x")
+
+
+def test_parts_without_evidence_are_judged_by_all_of_them() -> None:
+    """In half of all shards, no call of this property tells a wrong gradient; alone, they decided about the whole."""
+    parts = [_judged("combinations", Shard(number, 60)) for number in range(1, 61)]
+    assert {part.verdict for part in parts} == {NO_EVIDENCE}
+    without = [part for part in parts if "False" in str(part.figures)]
+    assert 0 < len(without) < len(parts)
+    (found,) = joined(parts)
+    assert (found.verdict, found.reason) == (PASS, "")
 
 
 def test_parts_join_in_any_order_and_missing_ones_are_told() -> None:
