@@ -154,11 +154,14 @@ constexpr int kThreadsAhead = 128;
 /// it fills, and each takes as long as a full one; but two vectors a thread are quicker than one.
 constexpr int kThreadsOfLine = 8;
 
-/// Threads of a block: those of a row, and at least so many. The fewer rows a block has, the fewer wait for each other
-/// (an H200, 8192 rows of 1024 floats: 17.8 us with one row a block, 19.1 with four).
-template <typename scalar_t>
-int block_of(int threads) {
-  return std::max(threads, sizeof(scalar_t) == 4 ? 64 : 128);
+/// Threads of a block: those of a row, and at least 128, or 64 where each has enough floats that such blocks are not
+/// too many to begin. The fewer rows a block has, the fewer wait for each other (an H200, 8192 rows of 1024
+/// floats: 17.8 us with one row a block, 19.1 with four). Fewer where there are not as many rows; a warp at least.
+template <typename scalar_t, int held>
+int block_of(int64_t rows, int threads) {
+  int block = std::max(threads, sizeof(scalar_t) == 4 && held == kHeld ? 64 : 128);
+  while (block > threads && block > kLanes && block / threads > rows) block /= 2;
+  return block;
 }
 
 /// How many threads work on a row of that many vectors: enough for `held` each. More where there are too few rows to
@@ -199,9 +202,9 @@ void launch_rows_forward(ScalarType dtype, int64_t rows, int64_t columns, const 
     const bool at_once = sizeof(scalar_t) == 4 && vectors > kHeld * kThreadsAhead &&
                          rows * columns * 4 <= kBytesAtOnce * multiprocessors();
     const int threads = threads_forward(rows, vectors, at_once ? kMostForward : kHeld);
-    const int block = block_of<scalar_t>(threads);
-    const int64_t rows_of_block = block / threads;
     for_held<kMostForward>((vectors + threads - 1) / threads, [&]<int held>() {
+      const int block = block_of<scalar_t, held>(rows, threads);
+      const int64_t rows_of_block = block / threads;
       const bool is_plain =
           weight != nullptr && bias != nullptr && columns == held * threads * width && rows % rows_of_block == 0;
       const auto kernel = is_plain ? forward_kernel<scalar_t, width, held, true>(rows * threads, threads, at_once)
