@@ -53,6 +53,7 @@ _NO_REPORTS = (
     "early-launch.json",
     "gate-study.json",
     "kernels-mlp.json",
+    "layer_norm-instances.json",
     "lltm-few-rows.json",
     "lltm-weights-before.json",
     "mutation-on-gpu.json",
