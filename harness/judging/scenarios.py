@@ -21,7 +21,7 @@ WIDE, VOLUME = 43, 2**17
 #: Subsets of gradients that are asked beside the values of each input.
 FEW_SUBSETS = 32
 #: Calls beside values that have something in common, up to which all are made; each takes a millisecond or two.
-FEW_CALLS = 192
+FEW_CALLS = 600
 
 
 def elements(operator: Operator, sizes: Mapping[str, int]) -> tuple[int, int]:

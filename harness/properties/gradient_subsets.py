@@ -17,7 +17,8 @@ from harness.report.levels import GRADIENTS
 def check(subject: Subject) -> dict[str, Any]:
     """All subsets. If no input requires grad, no output may require it.
 
-    Then every proper subset beside each input whose values have something in common, of another kind each time.
+    Then every proper subset beside each input whose values have something in common: of each kind, or, where these are
+    too many calls, of another kind each time.
     """
     tally = Tally(subject)
     for scenario in foreseen(subject):
