@@ -90,14 +90,16 @@ def test_a_fork_judges_its_cells_and_ends(asked: list[dividing.Asked]) -> None:
 
 def test_a_fork_that_has_judged_its_cells_does_what_is_left(asked: list[dividing.Asked], tmp_path: Path) -> None:
     """Its cells are known before that."""
-    fork = dividing.Fork(asked[:1], lambda: _cell, lambda: (tmp_path / "left").write_text(str(os.getpid())))
+    left = tmp_path / "left"
+    left.touch()
+    fork = dividing.Fork(asked[:1], lambda: _cell, lambda: left.write_text(str(os.getpid())))
     cell = fork.cell(*asked[0])
     assert cell is not None
     for _ in range(200):
-        if (tmp_path / "left").exists():
+        if left.read_text():  # the file is empty until its text is written
             break
         time.sleep(0.05)
-    assert cell.reason == f"in process {(tmp_path / 'left').read_text()}"
+    assert cell.reason == f"in process {left.read_text()}"
     fork.stop()
 
 
