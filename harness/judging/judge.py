@@ -51,10 +51,9 @@ def judge(subject: Subject, property: Property) -> Cell:
         bind()
     start = time.perf_counter()
     declaration = subject.declaration(property.name)
-    is_part = property.divisible and subject.share.count > 1
-    if not is_part:
+    if not property.divisible:
         subject = replace(subject, share=UNDIVIDED)
-    if declaration is not None and is_part:
+    if declaration is not None and subject.is_part:
         why = "it is declared not to hold, and a part of it may: judge it without --divide"
         verdict, reason, figures, level = NOT_RUN, why, dict[str, Any](), ""
     else:
@@ -63,7 +62,7 @@ def judge(subject: Subject, property: Property) -> Cell:
     if replaced:  # a declaration does not excuse this
         verdict, figures, level = FAIL, {}, ""
         reason = f"the candidate replaced {', '.join(replaced[:5])}, which the judge uses, but should leave it alone"
-    elif is_part and verdict == PASS:
+    elif subject.is_part and verdict == PASS:
         verdict, figures = NO_EVIDENCE, parts.held(figures, subject.share)
         reason = parts.reason(figures)
     elif declaration is not None:

@@ -72,6 +72,11 @@ class Subject:
     #: Which of the calls of a divisible property are made.
     share: Shard = UNDIVIDED
 
+    @property
+    def is_part(self) -> bool:
+        """Whether other shards make the rest of the calls."""
+        return self.share.count > 1
+
     def shared(self, calls: Iterable[_T]) -> Iterator[_T]:
         """Every n-th of these calls, where n shards share them out; else all."""
         return islice(calls, self.share.number - 1, None, self.share.count)

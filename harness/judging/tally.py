@@ -232,15 +232,15 @@ class Tally:
             raise NoEvidence(
                 f"the suite suspects itself: the reference in {dtype} fails there too. Please report it{more}: {first}"
             )
-        is_part, blind = self.subject.share.count > 1, self.blind()
-        if blind and not is_part:
+        blind = self.blind()
+        if blind and not self.subject.is_part:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
         some = {name: number for name, number in rare.items() if number}
         figures = {"scenarios": self.scenarios, **some, "tensors": len(self.evidence), "worst": self.worst}
-        figures |= {EVIDENT: dict(sorted(self.evidence.items()))} if is_part else {}
+        figures |= {EVIDENT: dict(sorted(self.evidence.items()))} if self.subject.is_part else {}
         counted = {kind: counts.tolist() for kind, counts in self.ulps.items()}
         return {**figures, "ulps": counted} if counted else figures
 
