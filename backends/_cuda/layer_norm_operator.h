@@ -23,7 +23,7 @@ namespace OPERATOR_NAMESPACE {
 // All take matrices of (rows, columns); weight and bias, of (1, columns), may be undefined; mean and rstd are
 // contiguous and have an element a row. Outputs are contiguous, inputs need not be; nothing is empty.
 
-/// Writes output, mean and rstd.
+/// Writes output, mean and rstd; a backend that registers `layer_norm_alone` gets undefined mean and rstd from it.
 void layer_norm_rows_forward(const Tensor& input, const Tensor& weight, const Tensor& bias, double eps,
                              const Tensor& output, const Tensor& mean, const Tensor& rstd);
 
@@ -41,26 +41,47 @@ inline Tensor layer_norm_matrix(const OptionalTensor& tensor, int64_t columns) {
   return tensor.has_value() ? tensor->reshape({1, columns}) : Tensor();
 }
 
-inline std::tuple<Tensor, Tensor, Tensor> layer_norm_forward(const Tensor& input, c10::SymIntArrayRef normalized_shape,
-                                                             const OptionalTensor& weight, const OptionalTensor& bias,
-                                                             double eps) {
+/// The output, mean and rstd; the last two are undefined if they are not wanted.
+inline std::tuple<Tensor, Tensor, Tensor> layer_norm_with_or_without_statistics(const Tensor& input,
+                                                                                c10::SymIntArrayRef normalized_shape,
+                                                                                const OptionalTensor& weight,
+                                                                                const OptionalTensor& bias, double eps,
+                                                                                bool wants_statistics) {
   layer_norm_check_forward_arguments(input, normalized_shape, weight, bias);
   check_device("layer_norm", input);
   const c10::DeviceGuard on_device(input.device());
   const Tensor output = at::empty(input.sizes(), input.options());
-  const auto statistics = input.options().dtype(layer_norm_statistics_dtype(input));
-  const auto shape = layer_norm_statistics_shape(input, normalized_shape.size());
-  const Tensor mean = at::empty_symint(shape, statistics), rstd = at::empty_symint(shape, statistics);
+  Tensor mean, rstd;
+  if (wants_statistics) {
+    const auto statistics = input.options().dtype(layer_norm_statistics_dtype(input));
+    const auto shape = layer_norm_statistics_shape(input, normalized_shape.size());
+    mean = at::empty_symint(shape, statistics);
+    rstd = at::empty_symint(shape, statistics);
+  }
   if (input.numel() > 0) {
-    const int64_t rows = mean.numel(), columns = input.numel() / rows;
+    const int64_t columns = c10::multiply_integers(input.sizes().slice(input.dim() - normalized_shape.size()));
+    const int64_t rows = input.numel() / columns;
     layer_norm_rows_forward(layer_norm_matrix(input, rows, columns), layer_norm_matrix(weight, columns),
                             layer_norm_matrix(bias, columns), eps, output.view({rows, columns}), mean, rstd);
-  } else {
+  } else if (wants_statistics) {
     // The mean and rstd of a row without elements are NaN, as in torch.
     mean.fill_(std::numeric_limits<double>::quiet_NaN());
     rstd.fill_(std::numeric_limits<double>::quiet_NaN());
   }
   return {output, mean, rstd};
+}
+
+inline std::tuple<Tensor, Tensor, Tensor> layer_norm_forward(const Tensor& input, c10::SymIntArrayRef normalized_shape,
+                                                             const OptionalTensor& weight, const OptionalTensor& bias,
+                                                             double eps) {
+  return layer_norm_with_or_without_statistics(input, normalized_shape, weight, bias, eps, /*wants_statistics=*/true);
+}
+
+/// Where no gradient is wanted, mean and rstd are not written. A backend may register it for `layer_norm`.
+inline Tensor layer_norm_alone(const Tensor& input, c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight,
+                               const OptionalTensor& bias, double eps) {
+  return std::get<0>(
+      layer_norm_with_or_without_statistics(input, normalized_shape, weight, bias, eps, /*wants_statistics=*/false));
 }
 
 inline std::vector<Tensor> layer_norm_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean,

@@ -192,7 +192,7 @@ struct LayerNormTraits {
   static constexpr auto* forward_meta = &layer_norm_forward_meta;
   static constexpr auto* backward_meta = &layer_norm_backward_meta;
   static constexpr auto* autocast = &cast_to_float32;
-  static constexpr bool may_be_replaced = false;
+  static constexpr bool may_be_replaced = true;  // cuda-fused: without mean and rstd
 
   static void save(AutogradContext* context, const std::tuple<Tensor, Tensor, Tensor>& made, const Tensor& input,
                    c10::SymIntArrayRef normalized_shape, const OptionalTensor& weight, const OptionalTensor&,

@@ -109,6 +109,13 @@ FAULTS = {
         "128 float32 9 8200 iwb",
         "wrong: d_weight",
     ),
+    "a block skips rows that it has no threads for": (
+        "rows.cu",
+        "static_cast<int>(blockDim.x) >> log_threads",
+        "static_cast<int>(kBlockSize) >> log_threads",
+        "4 float32 20 32 iwb",
+        "wrong: mean",
+    ),
     "weights that arrive with the row are those of the first vector": (
         "rows.cu",
         "weights[ahead ? k : 0]",

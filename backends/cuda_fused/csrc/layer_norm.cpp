@@ -24,18 +24,25 @@ void layer_norm_rows_forward(const Tensor& input, const Tensor& weight, const Te
   const int64_t rows = x.size(0), columns = x.size(1);
   const auto dtype = x.scalar_type();
   const std::initializer_list<const void*> pointers = {of_x, of_w, of_b, output.const_data_ptr()};
-  void *const to_y = output.mutable_data_ptr(), *const to_mean = mean.mutable_data_ptr();
-  void *const to_rstd = rstd.mutable_data_ptr(), *const stream = current_stream(x);
+  void *const to_y = output.mutable_data_ptr(), *const to_mean = place_or_null(mean);
+  void *const to_rstd = place_or_null(rstd), *const stream = current_stream(x);
+  const auto statistics = x.options().dtype(layer_norm_statistics_dtype(x));
   if (fits_forward(dtype, columns, pointers)) {
     launch_rows_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd, stream);
   } else if (is_split(dtype, rows, columns, pointers)) {
-    const Tensor numbers = at::empty({split_forward_numbers(dtype, rows, columns, pointers)}, rstd.options());
+    const Tensor numbers = at::empty({split_forward_numbers(dtype, rows, columns, pointers)}, statistics);
     launch_split_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd,
                          numbers.mutable_data_ptr(), stream);
   } else {
-    launch_long_rows_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, to_mean, to_rstd, stream);
+    // These kernels always write mean and rstd.
+    const Tensor m = mean.defined() ? mean : at::empty({rows}, statistics);
+    const Tensor r = rstd.defined() ? rstd : at::empty({rows}, statistics);
+    launch_long_rows_forward(dtype, rows, columns, of_x, of_w, of_b, eps, to_y, m.mutable_data_ptr(),
+                             r.mutable_data_ptr(), stream);
   }
 }
+
+TORCH_LIBRARY_FRAGMENT(OPERATOR_NAMESPACE, m) { m.impl("layer_norm", torch::dispatch(kDeviceType, &layer_norm_alone)); }
 
 void layer_norm_matrix_backward(const Tensor& grad_output, const Tensor& input, const Tensor& mean, const Tensor& rstd,
                                 const Tensor& weight, const Tensor& d_input, const Tensor& d_weight,

@@ -21,9 +21,6 @@ constexpr int kHeld = 4;
 constexpr int kMostForward = 8, kMostOfFewRows = 8, kMostBackward = 4;
 /// Threads of a block of the backward of many rows, for rows that need no more, and for others.
 constexpr int64_t kNarrowBlock = 256, kWideBlock = 512;
-/// Threads whose vectors fill a line of the cache. With fewer threads a row, forward, a load of a warp touches more
-/// lines than it fills, and each takes as long as a full one.
-constexpr int kThreadsOfLine = 8;
 /// Threads that are enough work for a multiprocessor.
 constexpr int64_t kManyThreads = 512;
 
@@ -50,13 +47,11 @@ __device__ inline Place place_of_thread(int log_threads, int columns) {
   return {threads, thread & (threads - 1), thread >> log_threads, columns};
 }
 
-/// How many threads work on a row of that many vectors: enough for `held` vectors each, and at most a block of `block`.
-/// More threads where there are too few rows to fill a GPU, and at least `least`, where there are as many vectors.
-inline int threads_that_hold(int64_t rows, int64_t vectors, int block, int held, int least) {
+/// How many threads work on a row of that many vectors: enough for `kHeld` vectors each, and at most a block of
+/// `block`. More threads where there are too few rows to fill a GPU.
+inline int threads_that_hold(int64_t rows, int64_t vectors, int block) {
   const int64_t enough = for_all_multiprocessors(kManyThreads);
-  const auto is_enough = [&](int threads) {
-    return threads >= least && threads * held >= vectors && rows * threads >= enough;
-  };
+  const auto is_enough = [&](int threads) { return threads * kHeld >= vectors && rows * threads >= enough; };
   int threads = 1;
   while (threads < vectors && threads < block && !is_enough(threads)) threads *= 2;
   return threads;
@@ -75,14 +70,13 @@ void for_held(int64_t needed, Body body) {
 }
 
 /// Calls `body.operator()<scalar_t, width, held>(threads)` with the instance for a matrix, for blocks of `block`
-/// threads, at most `most` vectors a thread and at least `least` threads a row; with `wanted` vectors a thread, if
-/// there are enough rows.
+/// threads and at most `most` vectors a thread.
 template <int most, int block, typename Body>
-void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body, int wanted = kHeld, int least = 1) {
+void for_rows(ScalarType dtype, int64_t rows, int64_t columns, Body body) {
   for_dtype(dtype, [&]<typename scalar_t>() {
     constexpr int width = kVectorBytes / sizeof(scalar_t);
     const int64_t vectors = columns / width;
-    const int threads = threads_that_hold(rows, vectors, block, wanted, least);
+    const int threads = threads_that_hold(rows, vectors, block);
     for_held<most>((vectors + threads - 1) / threads,
                    [&]<int held>() { body.template operator()<scalar_t, width, held>(threads); });
   });

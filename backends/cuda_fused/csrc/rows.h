@@ -2,8 +2,8 @@
 // few_rows_backward.cu, split_rows.cu, split_rows_backward.cu and long_rows.cu define them, layer_norm.cpp calls them.
 //
 // Matrices are contiguous, of (rows, columns) and of `dtype`; weight, bias and their gradients, of (columns,), may be
-// null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise. Nothing is empty. `stream` is a
-// cudaStream_t.
+// null. mean and rstd are (rows,), in float for half types and in `dtype` otherwise; `launch_rows_forward` and
+// `launch_split_forward` may get null for both. Nothing is empty. `stream` is a cudaStream_t.
 #pragma once
 
 #include <torch/headeronly/core/ScalarType.h>

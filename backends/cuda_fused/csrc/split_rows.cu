@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kBlockSize, sizeof(scalar_t) > 4 ? 2 : 3)
       store(output + at + place.column, y);
     }
   }
-  if (slice == 0 && threadIdx.x == 0) {
+  if (mean != nullptr && slice == 0 && threadIdx.x == 0) {
     mean[row] = m;
     rstd[row] = r;
   }

@@ -4,6 +4,7 @@
 // Arguments: multiprocessors of the device; float64, float32, float16 or bfloat16; rows; columns; and the gradients
 // that are wanted, of "iwb". "-" wants none and passes no weight and bias. It prints how the rows are read, and then
 // "right", what was wrong, or why a launch failed.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -60,22 +61,30 @@ struct Rows {
       x[at] = static_cast<scalar_t>(static_cast<real>(number(x[at]) + drift));
     }
     std::vector<real> mean(rows), rstd(rows);
+    Numbers alone(y.size());
     const void *const of_w = is_affine ? w.data() : nullptr, *const of_b = is_affine ? b.data() : nullptr;
     if (operators::fits_forward(dtype, columns, {x.data(), of_w, of_b, y.data()})) {
       std::puts("forward: a block holds rows");
       operators::launch_rows_forward(dtype, rows, columns, x.data(), of_w, of_b, kEps, y.data(), mean.data(),
                                      rstd.data(), nullptr);
+      operators::launch_rows_forward(dtype, rows, columns, x.data(), of_w, of_b, kEps, alone.data(), nullptr, nullptr,
+                                     nullptr);
     } else if (operators::is_split(dtype, rows, columns, {x.data(), of_w, of_b, y.data()})) {
       std::vector<real> numbers(
           operators::split_forward_numbers(dtype, rows, columns, {x.data(), of_w, of_b, y.data()}), real(NAN));
       std::printf("forward: %d slices\n", static_cast<int>(numbers.size() / 2 / rows));
       operators::launch_split_forward(dtype, rows, columns, x.data(), of_w, of_b, kEps, y.data(), mean.data(),
                                       rstd.data(), numbers.data(), nullptr);
+      operators::launch_split_forward(dtype, rows, columns, x.data(), of_w, of_b, kEps, alone.data(), nullptr, nullptr,
+                                      numbers.data(), nullptr);
     } else {
       std::puts("forward: neither");
       return;
     }
     check_forward(x, w, b, y, mean, rstd);
+    const bool is_same =
+        std::equal(y.begin(), y.end(), alone.begin(), [](auto a, auto b) { return number(a) == number(b); });
+    if (!is_same && wrong.empty()) wrong = "output without mean and rstd";
     if (is_affine && !operators::fits_forward(dtype, columns, {x.data()})) backward(dtype, x, w, mean, rstd);
     std::puts(wrong.empty() ? "right" : ("wrong: " + wrong).c_str());
   }
