@@ -49,6 +49,11 @@ HELD = [
     for dtype, width in (("float64", 2), ("float32", 4), ("bfloat16", 8))
     for columns in (width, 8 * width, 256 * width, 300 * width, 600 * width, 1024 * width, 1030 * width, 2048 * width)
     for wanted in ("iwb", "-")
+] + [
+    # Rows of a warp, more than are there at once: with a last block that is full, and one that is not.
+    f"2 {dtype} {rows} {width * 128} iwb"
+    for dtype, width in (("float32", 4), ("bfloat16", 8), ("float16", 8))
+    for rows in (66, 67)
 ]
 
 #: A file, its text, what is there instead, the call, and what the driver prints last.
