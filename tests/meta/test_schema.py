@@ -54,7 +54,6 @@ _NO_REPORTS = (
     "gate-study.json",
     "kernels-mlp.json",
     "layer_norm-instances.json",
-    "layer_norm-taken-back.json",
     "lltm-few-rows.json",
     "lltm-weights-before.json",
     "mutation-on-gpu.json",
