@@ -61,15 +61,23 @@ def _joined(cells: Sequence[Cell]) -> Cell:
         said = (f"{title + ': ' if title else ''}{', '.join(names)}" for title, names in blind.items())
         why = f"in each of {of} parts, a wrong answer would have passed too for {'; '.join(said)}"
         return replace(cells[0], verdict=NO_EVIDENCE, reason=why, figures={"divided": of}, seconds=seconds)
-    return replace(cells[0], verdict=PASS, reason="", figures={**figures, "divided": of}, seconds=seconds)
+    return replace(cells[0], verdict=PASS, reason="", figures={**_kept(figures), "divided": of}, seconds=seconds)
 
 
-def _blind(figures: dict[str, Any], title: str = "") -> dict[str, list[str]]:
-    """By the title of each form: the tensors without evidence. The figures of evidence are removed."""
-    found = {title: [name for name, is_evident in figures.pop(EVIDENT, {}).items() if not is_evident]}
+def _blind(figures: Mapping[str, Any], title: str = "") -> dict[str, list[str]]:
+    """By the title of each form: the tensors without evidence."""
+    found = {title: [name for name, is_evident in figures.get(EVIDENT, {}).items() if not is_evident]}
     for form, its in figures.get("forms", {}).items():
         found |= _blind(its, form)
     return found
+
+
+def _kept(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a cell that is decided: without those of evidence."""
+    kept = {name: figure for name, figure in figures.items() if name != EVIDENT}
+    if "forms" in kept:
+        kept["forms"] = {title: _kept(its) for title, its in kept["forms"].items()}
+    return kept
 
 
 def _together(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
