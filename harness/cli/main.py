@@ -20,6 +20,7 @@ COMMANDS = {
     "annotations": "the failures as annotations of GitHub Actions, at the candidate's line",
     "junit": "JUnit XML for a CI system",
     "badge": "for an endpoint badge of shields.io",
+    "divide": "judge in several processes that share out the calls of the longest cells too, and join their reports",
     "merge": "join the reports of shards, or of several runs, into one",
     "diff": "what got better, worse, appeared or vanished from A to B",
     "validate": "check files against the schema of reports",

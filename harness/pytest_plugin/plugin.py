@@ -37,7 +37,7 @@ from harness.pytest_plugin import asked_properties, gpu_turns, names, progress, 
 from harness.pytest_plugin.hangs import Hangs
 from harness.pytest_plugin.invocation import SUITE
 from harness.pytest_plugin.partial_report import Record, plan_of
-from harness.pytest_plugin.recorder import Recorder
+from harness.pytest_plugin.recorder import ELSEWHERE, ELSEWHERE_NAME, Recorder
 from harness.report.cell import CUT_OFF, DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.levels import LEVELS, is_required
 from harness.report.parts import is_part
@@ -214,7 +214,10 @@ def _share(config: pytest.Config) -> Shard:
     if not config.getoption("divide"):
         return UNDIVIDED
     if part.count == 1:
-        raise UsageError("--divide was given without --shard K/N, which says how many parts there are: add it")
+        raise UsageError(
+            "--divide was given without --shard K/N, which says how many parts there are: add it, or let "
+            "`python -m harness divide` give both"
+        )
     return part
 
 
@@ -357,7 +360,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     items[:] = [item for item in items if not _is_empty(item)]
     part, done = Shard.parse(config.getoption("shard")), config.stash[_DONE]
-    kept = [item for item in items if (_is_divided(item) or part.holds(item.name)) and item.name not in done]
+    ours = [item for item in items if _is_divided(item) or part.holds(item.name)]
+    config.stash[ELSEWHERE] = len(items) - len(ours)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[ELSEWHERE_NAME] = config.stash[ELSEWHERE]
+    kept = [item for item in ours if item.name not in done]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept

@@ -25,6 +25,8 @@ _DIED = (
     "the process died while this was judged: a crash in compiled code, a call in it that did not return in time, an "
     "exit, or no memory left"
 )
+#: How many tests are of other shards; the name of it in what a worker hands to the controller.
+ELSEWHERE, ELSEWHERE_NAME = pytest.StashKey[int](), "elsewhere"
 #: Signals that end a process by default.
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
@@ -45,7 +47,7 @@ class Recorder:
     ) -> None:
         """`files` are digests of the suite's files before the first foreign code ran; None if none runs."""
         self._begin, self._cells_of, self._is_judging, self._files = begin, cells_of, is_judging, files
-        self._interrupted = False
+        self._interrupted = self._is_elsewhere = False
         self._report: Report | None = None
         self._trouble = self._why_red = ""
         _end_like_an_interrupt(config)
@@ -74,6 +76,10 @@ class Recorder:
             test, slot_id = names.parts(name)
             if test in tests and slot_id in self._begun[1]:
                 self.record.ask(name)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:  # noqa: ARG002
+        self._is_elsewhere |= bool(getattr(node, "workeroutput", {}).get(ELSEWHERE_NAME))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = names.of_node(report.nodeid)
@@ -113,7 +119,9 @@ class Recorder:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         # -x and --maxfail leave cells out too.
         self._interrupted |= bool(session.shouldfail or session.shouldstop)
-        if "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known):
+        self._is_elsewhere |= bool(session.config.stash.get(ELSEWHERE, 0))
+        is_empty = "_begun" not in vars(self) or not (self.record.cells or self.record.asked or self.record.known)
+        if is_empty and not (self._is_judging and self._is_elsewhere):
             if self._is_judging and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
                 self._why_red = _nothing_selected(session.config)
             return
@@ -138,7 +146,10 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._trouble:
             terminalreporter.write_line(f"ERROR: {self._trouble}", red=True)
-        if self._report is not None and self._report.cells:
+        if self._report is not None and not self._report.cells:
+            part = self.record.plan.in_words()
+            terminalreporter.write_line(f"No cell is in {part}; the report says so: {self.record.path}")
+        elif self._report is not None:
             console = tables.console(terminalreporter._tw._file)
             console.print()
             tables.print_report(self._report, console)

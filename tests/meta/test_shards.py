@@ -170,6 +170,24 @@ def test_two_shards_are_the_run(conformance: Run, monkeypatch: pytest.MonkeyPatc
     assert [(c.key, c.verdict, c.reason) for c in found.cells] == [(c.key, c.verdict, c.reason) for c in whole.cells]
 
 
+def test_a_shard_may_have_no_cell(conformance: Run, tmp_path: Path) -> None:
+    """It has a report, which the joined one needs; a selection that no shard has is not green."""
+    asked = ["layouts", "--operator=swiglu", "--backend=torch-native", "--device=cpu", "--dtype=float32"]
+    paths = [tmp_path / f"{number}.json" for number in (1, 2, 3)]
+    for number, path in enumerate(paths, start=1):
+        run = conformance(*asked, f"--shard={number}/3", f"--report={path}")
+        assert run.returncode == 0, run.stdout
+        assert ("No cell is in shard" in run.stdout) == (not Report.read(path).cells)
+    found = [Report.read(path) for path in paths]
+    assert sorted(len(report.cells) for report in found) == [0, 0, 1]
+    assert merge([(path.name, report) for path, report in zip(paths, found, strict=True)]).complete
+    one = next(path for path, report in zip(paths, found, strict=True) if report.cells)
+    assert not merge([("one", Report.read(one))]).complete
+    nothing = conformance(*asked, "-k", "typo", "--shard=1/3", f"--report={tmp_path / 'none.json'}")
+    assert nothing.returncode != 0
+    assert not (tmp_path / "none.json").exists()
+
+
 # Merging
 
 
