@@ -23,7 +23,7 @@ from harness.report.report import Report, refuse_other_files
 from harness.running.dividing import cores
 
 #: Options of `judge` that this command gives itself.
-_OWN = ("--shard", "--divide", "--report", "--resume", "--watch", "-n", "--numprocesses")
+_OWN = ("--shard", "--divide", "--report", "--resume", "--watch", "--numprocesses")
 #: What a process that shares its cores needs: one thread for itself, and one for a compiler that it starts.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 #: Lines of the output of a part that has no report.
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     for name in ("processes", "parts"):
         if getattr(given, name) < 0:
             raise UsageError(f"--{name} was {getattr(given, name)}, but should be 1 or more")
-    taken = next((option for option in options if option.partition("=")[0] in _OWN), None)
+    taken = next((option for option in options if option.partition("=")[0] in _OWN or option.startswith("-n")), None)
     if taken is not None:
         raise UsageError(f"{taken} was given to judge, but `divide` gives it itself: leave it out")
     processes = given.processes or cores()
