@@ -1,0 +1,95 @@
+"""Which cells of the GPU no record answers: `python -m tools.unanswered` draws the list in docs/results.md.
+
+What is asked is what a run on a GPU would ask of the backends of the suite today. A cell is answered where the record
+of a GPU says that it holds, that it is declared not to hold, or why it is not run there. A backend that is judged where
+it is named is `not-run` elsewhere, which is no answer; neither is a run that failed, once the cell holds in another.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from backends.devices import CUDA
+from harness import discovery
+from harness.properties import all_properties
+from harness.rendering.tables import insert
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, Cell
+from harness.report.report import Report
+from harness.running.selection import DTYPE_NAMES, Selection, slots
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT, MARK = Path("docs/results.md"), "python -m tools.unanswered"
+#: Operator, backend, property and dtype; "" for the dtype of a property that is judged once.
+Key = tuple[str, str, str, str]
+#: What a backend that is judged on request says elsewhere.
+_ON_REQUEST = "is judged where it is named"
+
+
+def asked() -> list[Key]:
+    """What a run on a GPU asks of each backend that needs no published package."""
+    names = [name for name, found in discovery.all_backends().items() if not found.backend.needs]
+    keys = (
+        _key(slot.operator.name, slot.backend, property.name, str(slot.dtype).removeprefix("torch."))
+        for slot in slots(Selection(backends=tuple(names), devices=(CUDA,)))
+        for property in all_properties().values()
+        if slot.is_asked(property)
+    )
+    return list(dict.fromkeys(keys))
+
+
+def _key(operator: str, backend: str, property: str, dtype: str) -> Key:
+    known = all_properties().get(property)  # of an old record it may be gone
+    return operator, backend, property, "" if known is not None and known.once else dtype
+
+
+def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
+    """The cells of all records of a GPU, each with the commit of its record."""
+    found: dict[Key, list[tuple[str, Cell]]] = {}
+    for path in sorted((root / "results").glob("*/*.json")):
+        if b'"cells"' not in path.read_bytes():
+            continue
+        report = Report.read(path)
+        commit = str(report.environment.get("commit"))[:7]
+        for cell in report.cells:
+            if cell.device == CUDA and not (cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason):
+                found.setdefault(_key(*cell.key[:2], cell.property, cell.dtype), []).append((commit, cell))
+    return found
+
+
+def unanswered(keys: Iterable[Key], cells: dict[Key, list[tuple[str, Cell]]]) -> dict[Key, str]:
+    """By the cell that has no answer: empty where no record has it, else what the last one that has it says."""
+    found = {}
+    for key in keys:
+        there = cells.get(key, [])
+        if all(cell.verdict in (FAIL, NO_EVIDENCE) for _, cell in there):
+            found[key] = f"{there[-1][1].verdict} at {there[-1][0]}" if there else ""
+    return found
+
+
+def table(found: dict[Key, str]) -> str:
+    """A line for each operator, backend and property: the dtypes."""
+    if not found:
+        return "Every cell has an answer."
+    lines: dict[tuple[str, str, str, str], list[str]] = {}
+    for (operator, backend, property, dtype), says in found.items():
+        lines.setdefault((backend, operator, property, says), []).append(dtype)
+    rows = []
+    for (backend, operator, property, says), those in sorted(lines.items()):
+        dtypes = ", ".join(dtype for dtype in DTYPE_NAMES if dtype in those)
+        rows.append(f"| {backend} | {operator} | {property} | {dtypes} | {says} |")
+    head = ["| backend | operator | property | dtypes | the last record |", "|---|---|---|---|---|"]
+    return "\n".join([f"{len(found)} cells:", "", *head, *rows])
+
+
+def main() -> None:
+    """Draw."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    document = ROOT / DOCUMENT
+    drawn = insert(table(unanswered(asked(), told())) + "\n", document.read_text(encoding="utf-8"), MARK)
+    document.write_text(drawn, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
