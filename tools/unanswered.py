@@ -54,7 +54,8 @@ def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
         commit = str(report.environment.get("commit"))[:7]
         for cell in report.cells:
             if cell.device == CUDA and not (cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason):
-                found.setdefault(_key(cell.operator, cell.backend, cell.property, cell.dtype), []).append((commit, cell))
+                key = _key(cell.operator, cell.backend, cell.property, cell.dtype)
+                found.setdefault(key, []).append((commit, cell))
     return found
 
 
