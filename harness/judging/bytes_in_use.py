@@ -17,6 +17,8 @@ from functools import lru_cache
 
 import torch
 
+#: Bytes of the allocation that shows whether malloc counts: more than what other threads free meanwhile.
+_PROBE = 2**26
 #: How often the bytes on a GPU are read until two readings agree, and the seconds in between.
 _LOOKS, _PAUSE = 20, 0.01
 
@@ -89,12 +91,14 @@ def of_what_follows() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def unaccountable() -> str:
-    """Why bytes on the host cannot be counted here; empty if they can. Tested with an allocation of a megabyte."""
+    """Why bytes on the host cannot be counted here; empty if they can. Tested with an allocation, which is not used."""
     try:
-        before = on_host()
-        held = torch.empty(2**20, dtype=torch.uint8)
-        seen = on_host() - before
+        # Garbage that is freed between the two looks would be taken for bytes that malloc does not count.
+        with of_what_follows():
+            before = on_host()
+            held = torch.empty(_PROBE, dtype=torch.uint8)
+            counted = on_host() - before >= _PROBE // 2
     except OSError as error:
         return str(error)
     del held
-    return "" if seen >= 2**20 else "malloc is not glibc's (a sanitizer's, for example) and does not count its bytes"
+    return "" if counted else "malloc is not glibc's (a sanitizer's, for example) and does not count its bytes"
