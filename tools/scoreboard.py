@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,19 @@ WHOLE = {
 }
 
 
+def records(root: Path = ROOT) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Each record of the tree, a report or of another kind, as it stands in its file."""
+    for path in sorted((root / "results").glob("*/*.json")):
+        yield path, json.loads(path.read_text(encoding="utf-8"))
+
+
 def drawn(root: Path = ROOT) -> dict[str, str]:
     """The text of each page by its path in the folder, from all records of the tree. Raises UsageError for a record
     that is not valid."""
     reports: list[tuple[str, Report]] = []
     benches: list[tuple[str, dict[str, Any]]] = []
-    for path in sorted((root / "results").glob("*/*.json")):
-        name, found = path.relative_to(root).as_posix(), json.loads(path.read_text(encoding="utf-8"))
+    for path, found in records(root):
+        name = path.relative_to(root).as_posix()
         if "cells" in found:
             reports.append((name, Report.read(path)))
         elif found.get("kind") == record.KIND:

@@ -2,7 +2,7 @@
 
 What is asked is what a run on a GPU would ask of the backends of the suite today. A cell is answered where the record
 of a GPU says that it holds, that it is declared not to hold, or why it is not run there. A backend that is judged where
-it is named is `not-run` elsewhere, which is no answer; neither is a run that failed, once the cell holds in another.
+it is named is `not-run` elsewhere, which is no answer; neither is a failure: what failed is mended and judged again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from harness.rendering.tables import insert
 from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, Cell
 from harness.report.report import Report
 from harness.running.selection import DTYPE_NAMES, Selection, slots
+from tools.scoreboard import ROOT, records
 
-ROOT = Path(__file__).parents[1]
 DOCUMENT, MARK = Path("docs/results.md"), "python -m tools.unanswered"
 #: Operator, backend, property and dtype; "" for the dtype of a property that is judged once.
 Key = tuple[str, str, str, str]
@@ -31,7 +31,7 @@ def asked() -> list[Key]:
     """What a run on a GPU asks of each backend that needs no published package."""
     names = [name for name, found in discovery.all_backends().items() if not found.backend.needs]
     keys = (
-        _key(slot.operator.name, slot.backend, property.name, str(slot.dtype).removeprefix("torch."))
+        _key(slot.cell(property.name, NOT_RUN, "asked"))
         for slot in slots(Selection(backends=tuple(names), devices=(CUDA,)))
         for property in all_properties().values()
         if slot.is_asked(property)
@@ -39,23 +39,22 @@ def asked() -> list[Key]:
     return list(dict.fromkeys(keys))
 
 
-def _key(operator: str, backend: str, property: str, dtype: str) -> Key:
-    known = all_properties().get(property)  # of an old record it may be gone
-    return operator, backend, property, "" if known is not None and known.once else dtype
+def _key(cell: Cell) -> Key:
+    known = all_properties().get(cell.property)  # of an old record it may be gone
+    return cell.operator, cell.backend, cell.property, "" if known is not None and known.once else cell.dtype
 
 
 def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
     """The cells of all records of a GPU, each with the commit of its record."""
     found: dict[Key, list[tuple[str, Cell]]] = {}
-    for path in sorted((root / "results").glob("*/*.json")):
-        if b'"cells"' not in path.read_bytes():
+    for path, record in records(root):
+        if "cells" not in record:
             continue
         report = Report.read(path)
         commit = str(report.environment.get("commit"))[:7]
         for cell in report.cells:
             if cell.device == CUDA and not (cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason):
-                key = _key(cell.operator, cell.backend, cell.property, cell.dtype)
-                found.setdefault(key, []).append((commit, cell))
+                found.setdefault(_key(cell), []).append((commit, cell))
     return found
 
 

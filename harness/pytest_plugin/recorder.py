@@ -146,14 +146,14 @@ class Recorder:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._trouble:
             terminalreporter.write_line(f"ERROR: {self._trouble}", red=True)
-        if self._report is not None and not self._report.cells:
-            part = self.record.plan.in_words()
-            terminalreporter.write_line(f"No cell is in {part}; the report says so: {self.record.path}")
-        elif self._report is not None:
+        if self._report is not None and self._report.cells:
             console = tables.console(terminalreporter._tw._file)
             console.print()
             tables.print_report(self._report, console)
             console.print(f"\nreport: {self.record.path}")
+        elif self._report is not None and not self.record.asked:
+            part = self.record.plan.in_words()
+            terminalreporter.write_line(f"No cell is in {part}; the report says so: {self.record.path}")
         if self._why_red:
             terminalreporter.write_line(f"The run is not green: {self._why_red}.")
 
