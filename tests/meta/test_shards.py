@@ -27,7 +27,7 @@ from harness.report.merge import merge
 from harness.report.report import Report
 from harness.report.shards import RunPlan, Shard, digest_of_files
 from harness.running.selection import Selection, slots
-from tests.meta.conftest import Run
+from tests.meta.conftest import ROOT, Run
 from tests.meta.reports import cell, of
 from tests.meta.tiers import WHOLE
 
@@ -186,6 +186,14 @@ def test_a_shard_may_have_no_cell(conformance: Run, tmp_path: Path) -> None:
     nothing = conformance(*asked, "-k", "typo", "--shard=1/3", f"--report={tmp_path / 'none.json'}")
     assert nothing.returncode != 0
     assert not (tmp_path / "none.json").exists()
+
+
+def test_a_run_that_ends_before_its_first_cell_is_no_empty_shard(conformance: Run, tmp_path: Path) -> None:
+    (tmp_path / "stopper.py").write_text("def pytest_runtest_setup(item):\n    raise KeyboardInterrupt\n")
+    asked = ["layouts", "--operator=swiglu", "--backend=torch-native", "--device=cpu", "--dtype=float32"]
+    run = conformance(*asked, "-p", "stopper", f"--report={tmp_path / 'r.json'}", PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert "the run did not finish (0 of 1 cells)" in run.stdout
+    assert "No cell is in" not in run.stdout
 
 
 # Merging
