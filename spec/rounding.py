@@ -70,7 +70,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map_only
 
 from spec.amplitudes import Amplitude, Amplitudes, UnlikeOneRun, dim_of_runs, parted
-from spec.blocks import region, within
+from spec.blocks import apart, region, within
 from spec.decomposing import functional, steps
 from spec.kinds import kind
 from spec.largest_errors import LargestErrors, is_real
@@ -135,7 +135,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         self._amplitudes, self._runs, self._length = amplitudes, runs, length
         #: Operations that were rounded so far.
         self.number = 0
-        self._errors = LargestErrors(dtype)
+        self._dtype, self._errors = dtype, LargestErrors(dtype)
         #: What `of_half` was before each block that this mode is in.
         self._before: list[bool] = []
         self._noise = Noise(seed, runs)
@@ -233,15 +233,26 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
     ) -> Tensor:
         """The gradient of elu(x) from x; in half of the runs from the result, in the dtype, as where elu is in place.
 
-        Below 0 the slope is exp(x), and also elu(x) + 1: the second has fewer digits where it is small.
+        Below 0 the slope is exp(x), and also elu(x) + 1: the second has fewer digits where it is small, so the rounding
+        of elu(x) may decide its scale.
         """
         made_of = steps(func)
         assert made_of is not None
-        with self:
-            result = _aten.elu(x, alpha, scale, input_scale)
+        result = self._stored(_aten.elu(x, alpha, scale, input_scale))
         of_argument = self._composed(made_of, (g, alpha, scale, input_scale, False, x), {})
         of_result = self._composed(made_of, (g, alpha, scale, input_scale, True, result), {})
         return torch.where(self._in_saving_runs(x), of_result, of_argument)
+
+    def _stored(self, tensor: Tensor) -> Tensor:
+        """The tensor, rounded once: in runs of an even seed, elements that are equal as stored err equally.
+
+        Where an operand vanishes in a sum, as a thousandth does in x - 6, an implementation has equal elements. Here
+        they still differ, and errors that differ average out in the scale of a gradient.
+        """
+        near = tensor.to(torch.promote_types(self._dtype, torch.float32) if region.wide else self._dtype).double()
+        with self, apart(near):
+            error = near * 1 - near
+        return torch.where(error.isfinite(), tensor + error, near)
 
     def _in_saving_runs(self, tensor: Tensor) -> Tensor:
         """The runs that save narrow results, of a shape that meets a tensor of all runs."""

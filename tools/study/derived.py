@@ -208,6 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", type=Path, help="write the record here, or add to it what it lacks")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the table of docs/method.md from a record")
     given = parser.parse_args(arguments)
+    if not given.output and not given.draw:
+        parser.error("nothing to do: name the record that is written (-o FILE), or one to draw (--draw FILE)")
     if given.output:
         _study(given.output, given.operator or OPERATORS, given.count, given.jobs)
     if given.draw:

@@ -128,10 +128,8 @@ def elu_less_steep(x: Tensor) -> Tensor:
     return _LessSteep.apply(x - 6)  # type: ignore[no-any-return, no-untyped-call]
 
 
-_FALSE_ALARM = (
-    "a false alarm: values of a thousandth vanish where 6 is subtracted, so all elements have the same rounding. The "
-    "model of roundings draws one for each, and the gain that it allows is too small for some scales of the example"
-)
+#: With the last five, one rounding decides the scale of all slopes: values of a thousandth vanish beside the 6.
+_SEEDS = 0, 1, 3, 12, 17, 33, 34
 
 
 def _verdict(function: Callable[..., Tensor], seed: int) -> str:
@@ -141,13 +139,13 @@ def _verdict(function: Callable[..., Tensor], seed: int) -> str:
     return judge(subject, all_properties()["vjp-parity"]).verdict
 
 
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(3, marks=pytest.mark.xfail(reason=_FALSE_ALARM, strict=True))])
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_the_slope_of_elu_may_come_from_the_result(seed: int) -> None:
     """Far below 0 the result plus 1 has few digits."""
     assert _verdict(elu_of_result, seed) == PASS
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_a_wrong_slope_of_elu_is_found(seed: int) -> None:
     assert _verdict(elu_less_steep, seed) == FAIL
 
