@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from tests.zoo.gaming import table as attacks
 from tools.soak import table as soak
 from tools.soak.__main__ import places
 from tools.soak.state import State
-from tools.study import derived, judges, method, tables
+from tools.study import derived, gate, judges, method, tables
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / method.DOCUMENT).read_text()
@@ -60,6 +61,16 @@ def test_derived_contracts_were_asked_of_the_whole_zoo_and_reject_no_control(nam
     measure = "python -m tools.study.derived -o results/cpu/derived.json measures what the record lacks"
     assert {(kind, id) for kind in found for id in found[kind]} == {task[1:] for task in derived.tasks(name)}, measure
     assert not any(control["alarms"] for control in found["controls"].values())
+
+
+@pytest.mark.parametrize("study", [derived, gate, method], ids=lambda study: study.__name__)
+def test_a_study_says_that_it_has_nothing_to_do(
+    study: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["study"])
+    with pytest.raises(SystemExit, match="2"):
+        study.main()
+    assert "nothing to do: name the record" in capsys.readouterr().err
 
 
 def test_figures_are_there() -> None:

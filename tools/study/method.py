@@ -136,6 +136,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, help="write the record of a new study here, or add to it")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the tables of docs/method.md from a record")
     options = parser.parse_args()
+    if not options.output and not options.draw:
+        parser.error("nothing to do: name the record that is written (-o FILE), or one to draw (--draw FILE)")
     if options.output:
         torch.set_num_threads(1)
         _study(options)
