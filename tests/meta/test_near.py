@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -85,19 +86,40 @@ def test_nothing_fails_by_the_comparison_itself(monkeypatch: pytest.MonkeyPatch)
     assert made.evidence, "it was judged by its expected results"
 
 
-def test_where_the_reference_in_the_dtype_fails_too_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    contract = operator("lltm")
+def _off(by: float, contract: Operator) -> Callable[..., tuple[Tensor, ...]]:
+    """The forward of LLTM that is wrong where it is not computed in float64."""
 
-    def odd(*inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(*inputs: Tensor) -> tuple[Tensor, ...]:
         new_h, new_cell = contract.forward(*inputs)
-        return new_h, new_cell + (0.0 if new_cell.dtype == torch.float64 else 0.5)
+        return new_h, new_cell + (0.0 if new_cell.dtype == torch.float64 else by)
 
-    made = Tally(_subject("lltm", odd))
-    made.subject = replace(made.subject, operator=replace(contract, forward=odd))
+    return forward
+
+
+def test_what_is_near_the_reference_in_the_dtype_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a sum in bfloat16 that stops growing."""
+    monkeypatch.setattr(tally, "expected", _never)
+    monkeypatch.setattr(inference, "expected", _never)
+    contract = operator("lltm")
+    made = Tally(_subject("lltm", _off(0.5, contract)))
+    made.subject = replace(made.subject, operator=replace(contract, forward=_off(0.5, contract)))
+    run_near(made, _scenario(contract, values="zeros of bias"))
+    hold_without_grad(made, _scenario(contract, values="zeros of bias"), "no_grad", near=True)
+    assert not made.undecided
+
+
+def test_where_the_reference_in_the_dtype_fails_too_nothing_is_asked() -> None:
+    contract = operator("lltm")
+    made = Tally(_subject("lltm", _off(1.0, contract)))
+    made.subject = replace(made.subject, operator=replace(contract, forward=_off(0.5, contract)))
     scenario = _scenario(contract, values="zeros of bias")
     run_near(made, scenario)
     assert len(made.undecided) == 1
     assert made.figures()["undecided"] == 1
+    hold_without_grad(made, scenario, "no_grad", near=True)
+    assert made.figures()["undecided"] == 2
+    with pytest.raises(Failure, match="new_cell"):
+        hold_without_grad(made, scenario, "no_grad")
     made.run(scenario)
     with pytest.raises(NoEvidence, match="the suite suspects itself"):
         made.figures()
