@@ -1,11 +1,13 @@
-// LLTM on the CPU: lltm_operator.h with the pointwise part in one pass over rows.
+// LLTM on the CPU: the pointwise part in one pass over rows; backward's products of few rows in small_products.h.
 #include <ATen/Dispatch.h>
+#include <ATen/ops/empty.h>
 
+#include <tuple>
+#include <vector>
+
+#include "lltm_autograd.h"
 #include "passes.h"
-
-// The headers that the CUDA backends share also serve kernels that run on CPU tensors, as emulated kernels do.
-#define CUDA_EMULATED
-#include "lltm_operator.h"
+#include "small_products.h"
 
 namespace OPERATOR_NAMESPACE {
 
@@ -27,6 +29,71 @@ void lltm_pointwise_backward(const Tensor& gates, const Tensor& old_cell, const 
                   dense_old_cell.const_data_ptr<scalar_t>(), dense_grad_h.const_data_ptr<scalar_t>(),
                   dense_grad_cell.const_data_ptr<scalar_t>(), d_gates.mutable_data_ptr<scalar_t>(),
                   d_old_cell.mutable_data_ptr<scalar_t>());
+  });
+}
+
+/// `lltm_wanted_gradients` by small products. d_gates is contiguous.
+template <typename real>
+std::vector<Tensor> lltm_small_gradients(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
+                                         const Tensor& weights, const Tensor& old_h, LltmWanted wanted) {
+  const int64_t rows = d_gates.size(0), gates = d_gates.size(1), H = old_h.size(1), columns = weights.size(1);
+  const real* d = d_gates.const_data_ptr<real>();
+  /// d_gates times the columns of the weights from `first` on.
+  const auto times_weights = [&](const Tensor& like, int64_t first) {
+    Tensor made = at::empty(like.sizes(), like.options());
+    multiply<real>({rows, like.size(1), gates, d, gates, 1, weights.const_data_ptr<real>() + first, weights.stride(0),
+                    nullptr, made.mutable_data_ptr<real>(), like.size(1)});
+    return made;
+  };
+  std::vector<Tensor> gradients;
+  if (wanted[LltmInput::input]) gradients.push_back(times_weights(input, H));
+  if (wanted[LltmInput::weights]) {
+    Tensor made = at::empty(weights.sizes(), weights.options());
+    real* const to = made.mutable_data_ptr<real>();
+    const Tensor dense_h = old_h.contiguous(), dense_input = input.contiguous();
+    multiply<real>({gates, H, rows, d, 1, gates, dense_h.const_data_ptr<real>(), H, nullptr, to, columns});
+    multiply<real>({gates, columns - H, rows, d, 1, gates, dense_input.const_data_ptr<real>(), columns - H, nullptr,
+                    to + H, columns});
+    gradients.push_back(made);
+  }
+  if (wanted[LltmInput::bias]) gradients.push_back(d_gates.sum(0));
+  if (wanted[LltmInput::old_h]) gradients.push_back(times_weights(old_h, 0));
+  if (wanted[LltmInput::old_cell]) gradients.push_back(d_old_cell);
+  return gradients;
+}
+
+inline void check_cpu(const Tensor& input) {
+  TORCH_CHECK_TYPE(input.is_cpu(), "lltm: input was on ", input.device(), ", but should be on cpu");
+}
+
+// Autocast is kept out: it would change the dtype between the products and the passes.
+
+std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
+                                                const Tensor& old_h, const Tensor& old_cell) {
+  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
+  check_cpu(input);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const Tensor gates = lltm_pre_activations(input, weights, bias, old_h);
+  const Tensor new_h = at::empty(old_cell.sizes(), input.options());
+  const Tensor new_cell = at::empty(old_cell.sizes(), input.options());
+  if (new_cell.numel() > 0) lltm_pointwise_forward(gates, old_cell, new_h, new_cell);
+  return {new_h, new_cell, gates};
+}
+
+std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
+                                  const Tensor& input, const Tensor& weights, const Tensor& old_h,
+                                  const Tensor& old_cell, LltmWanted wanted) {
+  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
+  check_cpu(input);
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const Tensor d_gates = at::empty(gates.sizes(), input.options());
+  const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
+  if (d_old_cell.numel() > 0) lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
+  if (!is_small(gates.size(0), weights)) {
+    return lltm_wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
+  }
+  return AT_DISPATCH_FLOATING_TYPES(weights.scalar_type(), "lltm_backward", [&] {
+    return lltm_small_gradients<scalar_t>(d_gates, d_old_cell, input, weights, old_h, wanted);
   });
 }
 

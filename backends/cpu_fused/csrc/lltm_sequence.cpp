@@ -7,13 +7,38 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 
+#include <type_traits>
+
 #include "passes.h"
+#include "small_products.h"
 
 // The headers that the CUDA backends share also serve kernels that run on CPU tensors, as emulated kernels do.
 #define CUDA_EMULATED
 #include "lltm_sequence_operator.h"
 
 namespace OPERATOR_NAMESPACE {
+
+namespace {
+
+/// out = start + a b; an undefined `start` is 0. It may be `out`. Rows of b are dense, all else is contiguous.
+template <typename scalar>
+void add_product(const Tensor& start, const Tensor& a, const Tensor& b, Tensor& out) {
+  if constexpr (std::is_same_v<scalar, float> || std::is_same_v<scalar, double>) {
+    if (is_small(a.size(0), b)) {
+      return multiply<scalar>({a.size(0), b.size(1), a.size(1), a.const_data_ptr<scalar>(), a.size(1), 1,
+                               b.const_data_ptr<scalar>(), b.stride(0),
+                               start.defined() ? start.const_data_ptr<scalar>() : nullptr,
+                               out.mutable_data_ptr<scalar>(), out.size(1)});
+    }
+  }
+  if (start.defined()) {
+    at::addmm_out(out, start, a, b);
+  } else {
+    at::mm_out(out, a, b);
+  }
+}
+
+}  // namespace
 
 void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, const Tensor& gates, const Tensor& h,
                         const Tensor& cells, const Tensor& c_T) {
@@ -27,7 +52,7 @@ void lltm_steps_forward(const Tensor& of_h, const Tensor& h0, const Tensor& c0, 
     for (int64_t t = 0; t < steps; ++t) {
       Tensor now = gates.select(0, t);
       const Tensor new_h = h.select(0, t), new_cell = t + 1 < steps ? cells.select(0, t + 1) : c_T;
-      at::addmm_out(now, now, state, transposed);
+      add_product<scalar_t>(now, state, transposed, now);
       forward_pass(kAwake, batch, state_size, now.const_data_ptr<scalar_t>(), cell.const_data_ptr<scalar_t>(),
                    new_h.mutable_data_ptr<scalar_t>(), new_cell.mutable_data_ptr<scalar_t>());
       state = new_h;
@@ -51,10 +76,10 @@ void lltm_steps_backward(const Tensor& of_h, const Tensor& gates, const Tensor& 
                     d_cell.mutable_data_ptr<scalar_t>());
       g_cell = d_cell;
       if (t > 0) {
-        at::addmm_out(d_h, grad_h.select(0, t - 1), d_now, of_h);
+        add_product<scalar_t>(grad_h.select(0, t - 1), d_now, of_h, d_h);
         g_h = d_h;
       } else {
-        at::mm_out(d_h, d_now, of_h);
+        add_product<scalar_t>({}, d_now, of_h, d_h);
       }
     }
   });

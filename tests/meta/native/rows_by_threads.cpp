@@ -1,4 +1,4 @@
-// cpu-fused's passes over rows, run by threads that ThreadSanitizer can observe.
+// cpu-fused's passes over rows and its small products, run by threads that ThreadSanitizer can observe.
 //
 // PyTorch's at::parallel_for uses OpenMP, whose runtime is not instrumented: the sanitizer would not see where threads
 // begin and end, and would report races everywhere. So the source is compiled here with a parallel_for of std::thread;
@@ -46,6 +46,10 @@ int main(int count, char**) {
       const at::Tensor d_gates = at::empty_like(gates), d_old_cell = at::empty_like(old_cell);
       operators::lltm_pointwise_forward(gates, old_cell, new_h, new_cell);
       operators::lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
+      // 70 columns end in tiles of three widths.
+      const at::Tensor weights = at::randn({3 * 33, 33 + 37}).to(dtype);
+      operators::lltm_backward(grad_h, grad_cell, gates, values(37), weights, values(33), old_cell,
+                               {true, true, true, true, true});
     }
   }
   std::puts("done");
