@@ -6,6 +6,9 @@
 // A library packs its operands first, which for few rows takes as long as the product. Here a tile of `out` stays in
 // registers, and each step adds to it a row of b times a column of a. Every element is one sum over k in its order,
 // wherever it is in a tile.
+//
+// For processors with AVX-512 or AVX2. A compiler splits vectors that are wider than the processor's by way of memory,
+// which takes thirty times as long, so each has tiles of its own. On all others `is_small` is false.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -14,7 +17,17 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "cell.h"
+#include "vector_math.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define HAS_TILES true
+#define FOR_AVX512 __attribute__((target("arch=x86-64-v4")))
+#define FOR_AVX2 __attribute__((target("arch=x86-64-v3")))
+#else
+#define HAS_TILES false
+#define FOR_AVX512
+#define FOR_AVX2
+#endif
 
 namespace OPERATOR_NAMESPACE {
 
@@ -33,8 +46,22 @@ struct SmallProduct {
   int64_t out_row;
 };
 
-/// The largest tile: rows, and bytes of a row. With AVX-512, 16 of 32 registers hold its sums.
-constexpr int64_t kTileRows = 8, kTileBytes = 128;
+/// Rows of a tile, and bytes of a vector: a row of a tile is two vectors. Its sums take half of the registers.
+struct TileShape {
+  int64_t rows, bytes;
+};
+constexpr TileShape kOfAvx512 = {8, 64}, kOfAvx2 = {4, 32}, kNone = {0, 0};
+
+inline TileShape shape_of_tiles() {
+#if HAS_TILES
+  static const TileShape found = __builtin_cpu_supports("x86-64-v4")   ? kOfAvx512
+                                 : __builtin_cpu_supports("x86-64-v3") ? kOfAvx2
+                                                                       : kNone;
+  return found;
+#else
+  return kNone;
+#endif
+}
 
 /// `bytes` of consecutive numbers, which need not be aligned.
 template <typename real, int bytes>
@@ -72,35 +99,39 @@ INLINED void tile(const SmallProduct<real>& of, int64_t m, int64_t n) {
   }
 }
 
-/// `rows` rows of up to `kTileBytes` bytes: the widest vectors first, then what is left.
-template <typename real, int rows>
-INLINED void tile_of_rows(const SmallProduct<real>& of, int64_t m, int64_t n) {
-  constexpr int64_t kBytes = sizeof(real);
-  const int64_t end = std::min(n + kTileBytes / kBytes, of.columns);
-  if (n + kTileBytes / kBytes <= end) return tile<real, rows, 64, 2>(of, m, n);
-  for (; n + 64 / kBytes <= end; n += 64 / kBytes) tile<real, rows, 64, 1>(of, m, n);
-  for (; n + 32 / kBytes <= end; n += 32 / kBytes) tile<real, rows, 32, 1>(of, m, n);
-  for (; n + 16 / kBytes <= end; n += 16 / kBytes) tile<real, rows, 16, 1>(of, m, n);
-  for (; n < end; ++n) tile<real, rows, sizeof(real), 1>(of, m, n);
-}
-
-/// Tiles `begin` to `end`, counted down the columns of tiles: those of a column read the same rows of b.
-template <typename real>
-INLINED void tiles(const SmallProduct<real>& of, int64_t begin, int64_t end) {
-  const int64_t down = (of.rows + kTileRows - 1) / kTileRows;
-  for (int64_t t = begin; t < end; ++t) {
-    int64_t m = t % down * kTileRows;
-    const int64_t n = t / down * (kTileBytes / sizeof(real)), last = std::min(m + kTileRows, of.rows);
-    for (; m + 8 <= last; m += 8) tile_of_rows<real, 8>(of, m, n);
-    for (; m + 4 <= last; m += 4) tile_of_rows<real, 4>(of, m, n);
-    for (; m + 2 <= last; m += 2) tile_of_rows<real, 2>(of, m, n);
-    for (; m < last; ++m) tile_of_rows<real, 1>(of, m, n);
+/// `rows` rows, up to two vectors of `bytes` wide: the widest vectors first, then what is left.
+template <typename real, int rows, int bytes>
+INLINED void tile_of_rows(const SmallProduct<real>& of, int64_t m, int64_t n, int64_t end) {
+  constexpr int64_t kWidth = bytes / sizeof(real);
+  if (n + 2 * kWidth <= end) return tile<real, rows, bytes, 2>(of, m, n);
+  for (; n + kWidth <= end; n += kWidth) tile<real, rows, bytes, 1>(of, m, n);
+  if constexpr (bytes / 2 > sizeof(real)) {
+    tile_of_rows<real, rows, bytes / 2>(of, m, n, end);
+  } else {
+    for (; n < end; ++n) tile<real, rows, sizeof(real), 1>(of, m, n);
   }
 }
 
-#define DEFINE_TILES(real)                                                                       \
-  FOR_EACH_PROCESSOR void some_tiles(const SmallProduct<real>& of, int64_t begin, int64_t end) { \
-    tiles(of, begin, end);                                                                       \
+/// Tiles `begin` to `end`, counted down the columns of tiles: those of a column read the same rows of b.
+template <typename real, int rows, int bytes>
+INLINED void tiles(const SmallProduct<real>& of, int64_t begin, int64_t end) {
+  const int64_t down = (of.rows + rows - 1) / rows, across = 2 * bytes / sizeof(real);
+  for (int64_t t = begin; t < end; ++t) {
+    int64_t m = t % down * rows;
+    const int64_t n = t / down * across, last = std::min(m + rows, of.rows), right = std::min(n + across, of.columns);
+    for (; m + rows <= last; m += rows) tile_of_rows<real, rows, bytes>(of, m, n, right);
+    for (; m + 4 <= last; m += 4) tile_of_rows<real, 4, bytes>(of, m, n, right);
+    for (; m + 2 <= last; m += 2) tile_of_rows<real, 2, bytes>(of, m, n, right);
+    if (m < last) tile_of_rows<real, 1, bytes>(of, m, n, right);
+  }
+}
+
+#define DEFINE_TILES(real)                                                                    \
+  FOR_AVX512 void tiles_of_avx512(const SmallProduct<real>& of, int64_t begin, int64_t end) { \
+    tiles<real, kOfAvx512.rows, kOfAvx512.bytes>(of, begin, end);                             \
+  }                                                                                           \
+  FOR_AVX2 void tiles_of_avx2(const SmallProduct<real>& of, int64_t begin, int64_t end) {     \
+    tiles<real, kOfAvx2.rows, kOfAvx2.bytes>(of, begin, end);                                 \
   }
 
 DEFINE_TILES(float)
@@ -113,18 +144,21 @@ constexpr int64_t kOfThread = int64_t{1} << 19;
 
 template <typename real>
 void multiply(const SmallProduct<real>& of) {
-  const int64_t down = (of.rows + kTileRows - 1) / kTileRows;
-  const int64_t across = (of.columns * int64_t{sizeof(real)} + kTileBytes - 1) / kTileBytes;
-  const int64_t of_tile = std::max<int64_t>(1, kTileRows * kTileBytes / sizeof(real) * of.terms);
-  at::parallel_for(0, down * across, std::max<int64_t>(1, kOfThread / of_tile),
-                   [&](int64_t begin, int64_t end) { some_tiles(of, begin, end); });
+  const TileShape shape = shape_of_tiles();
+  const int64_t width = 2 * shape.bytes / static_cast<int64_t>(sizeof(real));
+  const int64_t down = (of.rows + shape.rows - 1) / shape.rows, across = (of.columns + width - 1) / width;
+  const int64_t of_tile = std::max<int64_t>(1, shape.rows * width * of.terms);
+  at::parallel_for(0, down * across, std::max<int64_t>(1, kOfThread / of_tile), [&](int64_t begin, int64_t end) {
+    shape.rows == kOfAvx512.rows ? tiles_of_avx512(of, begin, end) : tiles_of_avx2(of, begin, end);
+  });
 }
 
 /// Whether products of `rows` rows with `matrix` are faster here: few rows, and a matrix that stays in a cache.
 inline bool is_small(int64_t rows, const at::Tensor& matrix) {
   constexpr int64_t kRows = 128, kBytes = int64_t{1} << 22;
-  return rows <= kRows && (matrix.scalar_type() == at::kFloat || matrix.scalar_type() == at::kDouble) &&
-         matrix.stride(1) == 1 && static_cast<int64_t>(matrix.nbytes()) <= kBytes;
+  return shape_of_tiles().rows > 0 && rows <= kRows &&
+         (matrix.scalar_type() == at::kFloat || matrix.scalar_type() == at::kDouble) && matrix.stride(1) == 1 &&
+         static_cast<int64_t>(matrix.nbytes()) <= kBytes;
 }
 
 }  // namespace
