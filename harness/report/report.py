@@ -107,7 +107,9 @@ def load(path: Path) -> dict[str, Any]:
     if version not in (*UPGRADED, SCHEMA):
         readable = " or ".join(map(str, (*UPGRADED, SCHEMA)))
         raise UsageError(f"{path} has schema {version!r}, but should have {readable}")
-    cells = record.get("cells")
+    cells, kind = record.get("cells"), record.get("kind")
+    if cells is None and isinstance(kind, str):
+        raise UsageError(f"{path} is a record of the kind {kind!r}, but should be a report, which has cells")
     if isinstance(cells, list) and len(cells) > MOST_CELLS:
         count = f"{len(cells):,} cells, but should have at most {MOST_CELLS:,}"
         raise UsageError(f"{path} has {count}: give a report of fewer operators, backends or dtypes")

@@ -213,6 +213,11 @@ def test_numbers_that_json_lacks_are_refused(tmp_path: Path, constant: str) -> N
         Report.read(path)
 
 
+def test_another_record_is_named() -> None:
+    with pytest.raises(UsageError, match=r"bench.json is a record of the kind 'bench', but should be a report"):
+        Report.read(ROOT / "results" / "cpu" / "bench.json")
+
+
 def validate(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     monkeypatch.setattr(sys, "argv", ["harness", "validate", *map(str, arguments)])
     return main()
