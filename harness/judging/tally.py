@@ -26,6 +26,10 @@ EVERYTHING = "outputs and gradients"
 OUTPUTS = "outputs"
 #: How a failure begins that a property found although it varied nothing.
 FOLLOWS = "follows from the plain call, which is wrong already: "
+_NOT_OF_THE_CALL = (
+    "it depends on earlier calls, on chance or on memory that was not written; a script that makes this call alone may "
+    "not show it"
+)
 
 
 class Tally:
@@ -54,10 +58,20 @@ class Tally:
         Where the reference in this dtype fails too, there is no evidence at the end; with `spared`, nothing is asked.
         """
         try:
-            self._run(scenario, what)
+            # To explain a failure takes longer than the call, and is in vain where nothing is asked.
+            self._run(scenario, what, explained=not spared)
         except Failure as failure:
             if not self.doubts(scenario, failure, spared):
-                raise failure.adding(reproducer=script(self.subject, scenario, str(failure))) from failure
+                told = self._explained(scenario, what, failure) if spared and failure.tensor else failure
+                raise told.adding(reproducer=script(self.subject, scenario, str(told))) from failure
+
+    def _explained(self, scenario: Scenario, what: str, found: Failure) -> Failure:
+        """The failure of the same call, with an explanation."""
+        try:
+            self._run(scenario, what)
+        except Failure as failure:
+            return failure
+        return found.adding(f"the same call again is right: {_NOT_OF_THE_CALL}")
 
     def doubts(self, scenario: Scenario, failure: Failure, spared: bool) -> bool:
         """Whether the reference in this dtype fails where this call did. Then it is noted, as `run` says."""
@@ -70,15 +84,16 @@ class Tally:
             (self.undecided if spared else self.suspected).append(str(failure))
         return ours
 
-    def _run(self, scenario: Scenario, what: str) -> None:
+    def _run(self, scenario: Scenario, what: str, explained: bool = True) -> None:
         subject = self.subject
         # The oracle comes first, so that a candidate cannot disturb it.
         measure = expected(subject.operator, scenario, subject.dtype)
         call = subject.realise(scenario)
         outputs = subject.outputs(call, scenario)
-        self.hold_all(scenario, measure, outputs, {}, call)
+        whole = call if explained else None
+        self.hold_all(scenario, measure, outputs, {}, whole)
         if what == EVERYTHING:
-            self.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario), call)
+            self.hold_all(scenario, measure, (), subject.gradients(call, outputs, scenario), whole)
         self.scenarios += 1
         self.precise += measure.precise
 
@@ -167,10 +182,7 @@ class Tally:
             return []
         if bool(((again == got) | (again.isnan() & got.isnan())).all()):
             return []
-        return [
-            f"the same call again gives {shown(again[place].item())} there: it depends on earlier calls, on chance "
-            "or on memory that was not written; a script that makes this call alone may not show it"
-        ]
+        return [f"the same call again gives {shown(again[place].item())} there: {_NOT_OF_THE_CALL}"]
 
     def _layouts_to_blame(
         self, scenario: Scenario, arg: TensorArg, is_gradient: bool, call: Call, got: Tensor

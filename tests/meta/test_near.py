@@ -57,10 +57,24 @@ def test_what_is_far_is_judged_and_fails_by_its_allowance() -> None:
     subject = _subject("lltm", wrong)
     run_near(Tally(subject), _scenario(subject.operator))
     scenario = _scenario(subject.operator, values="zeros of bias")
-    with pytest.raises(Failure, match=r"new_cell was .*allowed .*zeros of bias"):
+    with pytest.raises(
+        Failure, match=r"new_cell was .*allowed .*zeros of bias.*\n.*it is 1.01 times what it should be"
+    ):
         run_near(Tally(subject), scenario)
     with pytest.raises(Failure, match=r"new_cell was .*allowed .*zeros of bias"):
         hold_without_grad(Tally(subject), scenario, "no_grad", near=True)
+
+
+def test_a_call_that_is_right_the_second_time_fails_and_says_so() -> None:
+    calls: list[int] = []
+
+    def wrong(x: Tensor) -> Tensor:
+        calls.append(1)
+        return torch.softmax(x, -1) * (1.5 if len(calls) < 3 else 1.0)
+
+    subject = _subject("softmax", lambda x, **_: wrong(x))
+    with pytest.raises(Failure, match=r"(?s)output was .*the same call again is right: it depends on earlier"):
+        run_near(Tally(subject), _scenario(subject.operator, values="zeros of input"))
 
 
 def test_what_raises_there_fails() -> None:
