@@ -20,6 +20,10 @@ from harness.pytest_plugin.plugin import selected
 from harness.running.selection import Slot
 from spec.contract import PHASES, Case
 
+#: Calls before those that are timed. pytest-benchmark plans its rounds by the first call: of one that starts autograd's
+#: threads it makes five in place of a thousand.
+WARM_UP = 3
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every benchmark case of every selected slot; without emulation, whose time says nothing about a GPU."""
@@ -47,5 +51,7 @@ def test_speed(place: Slot, case: Case, phase: str, benchmark: BenchmarkFixture)
         if subject.device == CUDA:
             torch.cuda.synchronize()
 
+    for _ in range(WARM_UP):
+        once()
     benchmark(once)
     correctness.check(subject, case)
