@@ -1,4 +1,4 @@
-"""Programs of `native/` that run CUDA sources on the emulation: built with g++, run, and built with a fault planted."""
+"""Programs of `native/` for C++, or CUDA on the emulation: built with g++, run, and built with a fault planted."""
 
 from __future__ import annotations
 

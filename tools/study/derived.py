@@ -39,6 +39,7 @@ from harness.report.levels import GRADIENTS, is_required
 from harness.running import environment
 from spec.contract import Draw, Operator
 from tests.zoo import registry as zoo
+from tools.study.options import parsed
 
 DOCUMENT = Path("docs/method.md")
 OPERATORS = ("lltm", "mlp", "layer_norm")
@@ -207,9 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--jobs", type=int, default=1, help="processes, one core each")
     parser.add_argument("-o", "--output", type=Path, help="write the record here, or add to it what it lacks")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the table of docs/method.md from a record")
-    given = parser.parse_args(arguments)
-    if not given.output and not given.draw:
-        parser.error("nothing to do: name the record that is written (-o FILE), or one to draw (--draw FILE)")
+    given = parsed(parser, arguments)
     if given.output:
         _study(given.output, given.operator or OPERATORS, given.count, given.jobs)
     if given.draw:

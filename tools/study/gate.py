@@ -32,6 +32,7 @@ from harness.gate.verdict import VISIBLE
 from harness.gate.workers import Worker, workers
 from harness.rendering import tables
 from harness.running import environment
+from tools.study.options import parsed
 from tools.study.tables import percent
 
 DOCUMENT = Path("docs/gate.md")
@@ -226,9 +227,7 @@ def main() -> None:
     parser.add_argument("--clock", default="wall")
     parser.add_argument("-o", "--output", type=Path, help="write the record of a new study here")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="put its table into docs/gate.md")
-    given = parser.parse_args()
-    if not given.output and not given.draw:
-        parser.error("nothing to do: name the record that is written (-o FILE), or one to draw (--draw FILE)")
+    given = parsed(parser)
     if given.output:
         if given.sets < 2 or given.trials < 2:
             parser.error("--sets and --trials should be at least 2: reruns and controls are other sets and trials")

@@ -27,6 +27,7 @@ from spec.contract import DTYPES
 from tools.study import candidates, tables
 from tools.study.candidates import CONTROLS, OPERATORS, name_of
 from tools.study.judges import JUDGES, measure
+from tools.study.options import parsed
 from tools.study.products import sums_of
 from tools.study.running import FAULTS_EVERY, GRADED_EVERY, of_dtype, pool, scenarios
 
@@ -135,9 +136,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="number of dtypes in parallel, one core each")
     parser.add_argument("-o", "--output", type=Path, help="write the record of a new study here, or add to it")
     parser.add_argument("--draw", type=Path, metavar="RECORD", help="draw the tables of docs/method.md from a record")
-    options = parser.parse_args()
-    if not options.output and not options.draw:
-        parser.error("nothing to do: name the record that is written (-o FILE), or one to draw (--draw FILE)")
+    options = parsed(parser)
     if options.output:
         torch.set_num_threads(1)
         _study(options)
