@@ -1,9 +1,9 @@
-// LLTM for the CUDA backends: products by PyTorch, the rest in one kernel. The operator itself, which aten-cpp shares,
-// is in lltm_autograd.h.
+// LLTM for backends that have all but the products in one kernel each way: the CUDA backends, and cpu-fused. The
+// operator itself, which aten-cpp shares, is in lltm_autograd.h.
 //
 // The backward kernel computes the activations again, in float for half types, from what it has to read anyway.
 //
-// A backend includes this header in one source file, and defines the two functions that are declared first.
+// A backend includes this header in one source file, and defines the three functions that are declared first.
 #pragma once
 
 #include <ATen/ops/empty.h>
@@ -23,6 +23,10 @@ void lltm_pointwise_forward(const Tensor& gates, const Tensor& old_cell, const T
 /// Writes d_gates and d_old_cell, under the same conditions.
 void lltm_pointwise_backward(const Tensor& gates, const Tensor& old_cell, const Tensor& grad_h, const Tensor& grad_cell,
                              const Tensor& d_gates, const Tensor& d_old_cell);
+
+/// The wanted gradients from d_gates, which is contiguous. `lltm_wanted_gradients` makes them by PyTorch's products.
+std::vector<Tensor> lltm_products(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
+                                  const Tensor& weights, const Tensor& old_h, LltmWanted wanted);
 
 // Autocast is kept out: it would change the dtype between the products and the kernels.
 
@@ -49,7 +53,7 @@ inline std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& gra
   const Tensor d_gates = at::empty(gates.sizes(), input.options());
   const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
   if (d_old_cell.numel() > 0) lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
-  return lltm_wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
+  return lltm_products(d_gates, d_old_cell, input, weights, old_h, wanted);
 }
 
 }  // namespace OPERATOR_NAMESPACE

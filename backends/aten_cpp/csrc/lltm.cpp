@@ -10,6 +10,10 @@
 // The operations are those that one would write in Python. The gradient is written by hand.
 //
 // Each operation is a kernel of ATen, so this runs on every device that ATen supports.
+#include <ATen/ops/elu_backward.h>
+#include <ATen/ops/sigmoid_backward.h>
+#include <ATen/ops/tanh_backward.h>
+
 #include "lltm_autograd.h"
 
 namespace OPERATOR_NAMESPACE {
@@ -35,7 +39,18 @@ std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell,
                                   const Tensor& old_cell, LltmWanted wanted) {
   lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  return lltm_gradients(grad_h, grad_cell, gates, input, weights, old_h, old_cell, wanted);
+  const auto z = gates.chunk(3, 1);
+  const Tensor input_gate = z[0].sigmoid();
+  const Tensor output_gate = z[1].sigmoid();
+  const Tensor candidate = at::elu(z[2]);
+  const Tensor tanh_cell = (old_cell + candidate * input_gate).tanh();
+  const Tensor d_new_cell = at::tanh_backward(grad_h * output_gate, tanh_cell) + grad_cell;
+  // Each derivative is one operation: of a result, or of z for elu, whose result has few digits far below 0.
+  const Tensor d_gates = at::cat(
+      {at::sigmoid_backward(d_new_cell * candidate, input_gate), at::sigmoid_backward(grad_h * tanh_cell, output_gate),
+       at::elu_backward(d_new_cell * input_gate, 1, 1, 1, /*is_result=*/false, z[2])},
+      1);
+  return lltm_wanted_gradients(d_gates, d_new_cell.contiguous(), input, weights, old_h, wanted);
 }
 
 }  // namespace OPERATOR_NAMESPACE

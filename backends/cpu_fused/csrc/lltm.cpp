@@ -1,13 +1,16 @@
-// LLTM on the CPU: the pointwise part in one pass over rows; backward's products of few rows in small_products.h.
+// LLTM on the CPU: lltm_operator.h with one pass over rows each way, and backward's products of few rows in
+// small_products.h.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 
-#include <tuple>
 #include <vector>
 
-#include "lltm_autograd.h"
 #include "passes.h"
 #include "small_products.h"
+
+// The headers that the CUDA backends share also serve kernels that run on CPU tensors, as emulated kernels do.
+#define CUDA_EMULATED
+#include "lltm_operator.h"
 
 namespace OPERATOR_NAMESPACE {
 
@@ -62,34 +65,9 @@ std::vector<Tensor> lltm_small_gradients(const Tensor& d_gates, const Tensor& d_
   return gradients;
 }
 
-inline void check_cpu(const Tensor& input) {
-  TORCH_CHECK_TYPE(input.is_cpu(), "lltm: input was on ", input.device(), ", but should be on cpu");
-}
-
-// Autocast is kept out: it would change the dtype between the products and the passes.
-
-std::tuple<Tensor, Tensor, Tensor> lltm_forward(const Tensor& input, const Tensor& weights, const Tensor& bias,
-                                                const Tensor& old_h, const Tensor& old_cell) {
-  lltm_check_forward_arguments(input, weights, bias, old_h, old_cell);
-  check_cpu(input);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const Tensor gates = lltm_pre_activations(input, weights, bias, old_h);
-  const Tensor new_h = at::empty(old_cell.sizes(), input.options());
-  const Tensor new_cell = at::empty(old_cell.sizes(), input.options());
-  if (new_cell.numel() > 0) lltm_pointwise_forward(gates, old_cell, new_h, new_cell);
-  return {new_h, new_cell, gates};
-}
-
-std::vector<Tensor> lltm_backward(const Tensor& grad_h, const Tensor& grad_cell, const Tensor& gates,
-                                  const Tensor& input, const Tensor& weights, const Tensor& old_h,
-                                  const Tensor& old_cell, LltmWanted wanted) {
-  lltm_check_backward_arguments(grad_h, grad_cell, gates, input, weights, old_h, old_cell);
-  check_cpu(input);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const Tensor d_gates = at::empty(gates.sizes(), input.options());
-  const Tensor d_old_cell = at::empty(old_cell.sizes(), input.options());
-  if (d_old_cell.numel() > 0) lltm_pointwise_backward(gates, old_cell, grad_h, grad_cell, d_gates, d_old_cell);
-  if (!is_small(gates.size(0), weights)) {
+std::vector<Tensor> lltm_products(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
+                                  const Tensor& weights, const Tensor& old_h, LltmWanted wanted) {
+  if (!is_small(d_gates.size(0), weights)) {
     return lltm_wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
   }
   return AT_DISPATCH_FLOATING_TYPES(weights.scalar_type(), "lltm_backward", [&] {

@@ -23,4 +23,9 @@ void lltm_pointwise_backward(const Tensor& gates, const Tensor& old_cell, const 
                        d_gates.mutable_data_ptr(), d_old_cell.mutable_data_ptr(), current_stream(gates));
 }
 
+std::vector<Tensor> lltm_products(const Tensor& d_gates, const Tensor& d_old_cell, const Tensor& input,
+                                  const Tensor& weights, const Tensor& old_h, LltmWanted wanted) {
+  return lltm_wanted_gradients(d_gates, d_old_cell, input, weights, old_h, wanted);
+}
+
 }  // namespace OPERATOR_NAMESPACE
