@@ -31,7 +31,7 @@ def asked() -> list[Key]:
     """What a run on a GPU asks of each backend that needs no published package."""
     names = [name for name, found in discovery.all_backends().items() if not found.backend.needs]
     keys = (
-        _key(slot.cell(property.name, NOT_RUN, "asked"))
+        key(slot.cell(property.name, NOT_RUN, "asked"))
         for slot in slots(Selection(backends=tuple(names), devices=(CUDA,)))
         for property in all_properties().values()
         if slot.is_asked(property)
@@ -39,9 +39,15 @@ def asked() -> list[Key]:
     return list(dict.fromkeys(keys))
 
 
-def _key(cell: Cell) -> Key:
+def key(cell: Cell) -> Key:
+    """What a cell answers."""
     known = all_properties().get(cell.property)  # of an old record it may be gone
     return cell.operator, cell.backend, cell.property, "" if known is not None and known.once else cell.dtype
+
+
+def said_on_request(cell: Cell) -> bool:
+    """Whether the cell says no more than that its backend is judged where it is named."""
+    return cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason
 
 
 def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
@@ -53,8 +59,8 @@ def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
         report = Report.read(path)
         commit = str(report.environment.get("commit"))[:7]
         for cell in report.cells:
-            if cell.device == CUDA and not (cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason):
-                found.setdefault(_key(cell), []).append((commit, cell))
+            if cell.device == CUDA and not said_on_request(cell):
+                found.setdefault(key(cell), []).append((commit, cell))
     return found
 
 
