@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from backends.devices import CUDA
@@ -27,6 +28,7 @@ Key = tuple[str, str, str, str]
 _ON_REQUEST = "is judged where it is named"
 
 
+@cache
 def asked() -> list[Key]:
     """What a run on a GPU asks of each backend that needs no published package."""
     names = [name for name, found in discovery.all_backends().items() if not found.backend.needs]
@@ -50,13 +52,12 @@ def said_on_request(cell: Cell) -> bool:
     return cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason
 
 
+@cache
 def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
-    """The cells of all records of a GPU, each with the commit of its record."""
+    """The cells of all records of a GPU, each with the commit of its record; the latest is the last."""
+    reports = [Report.read(path) for path, record in records(root) if "cells" in record]
     found: dict[Key, list[tuple[str, Cell]]] = {}
-    for path, record in records(root):
-        if "cells" not in record:
-            continue
-        report = Report.read(path)
+    for report in sorted(reports, key=lambda report: str(report.environment.get("time", ""))):
         commit = str(report.environment.get("commit"))[:7]
         for cell in report.cells:
             if cell.device == CUDA and not said_on_request(cell):
