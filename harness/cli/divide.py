@@ -21,6 +21,7 @@ from harness.rendering import tables
 from harness.report.levels import exit_reason
 from harness.report.report import Report, refuse_other_files
 from harness.running.dividing import cores
+from harness.running.option_values import whole
 
 #: Options of `judge` that this command gives itself.
 _OWN = ("--shard", "--divide", "--report", "--resume", "--watch", "--numprocesses")
@@ -34,8 +35,12 @@ _INTERRUPTED = 130
 def _parser() -> argparse.ArgumentParser:
     made = parsing.parser("divide", COMMANDS["divide"])
     made.usage = "python -m harness divide [--processes N] [--parts N] [-o FILE] [-- options of judge]"
-    made.add_argument("--processes", type=int, default=0, metavar="N", help="at the same time; default: one a core")
-    made.add_argument("--parts", type=int, default=0, metavar="N", help="of the run; default: as many as processes")
+    made.add_argument(
+        "--processes", type=whole(1), default=0, metavar="N", help="at the same time; default: one a core"
+    )
+    made.add_argument(
+        "--parts", type=whole(1), default=0, metavar="N", help="of the run; default: as many as processes"
+    )
     parsing.add_output(made, "where the joined report goes; default: %(default)s", parsing.DEFAULT_REPORT)
     return made
 
@@ -48,9 +53,6 @@ def main(arguments: Sequence[str]) -> int:
     """
     dashes = list(arguments).index("--") if "--" in arguments else len(arguments)
     given, options = _parser().parse_args(arguments[:dashes]), list(arguments[dashes + 1 :])
-    for name in ("processes", "parts"):
-        if getattr(given, name) < 0:
-            raise UsageError(f"--{name} was {getattr(given, name)}, but should be 1 or more")
     taken = next((option for option in options if option.partition("=")[0] in _OWN or option.startswith("-n")), None)
     if taken is not None:
         raise UsageError(f"{taken} was given to judge, but `divide` gives it itself: leave it out")

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NoReturn
 
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from harness.fleet.display import Display
 from harness.fleet.item import Item
 from harness.fleet.outcome import OTHER_VERDICTS, CandidateResult
 from harness.report.levels import LEVELS
+from harness.running import option_values
 
 _INTERRUPTED = 130
 
@@ -53,11 +53,21 @@ def _parser() -> argparse.ArgumentParser:
         "--level", choices=LEVELS, help="the last level that a candidate needs to be right; default: safe"
     )
     command.add_argument(
-        "--workers", type=int, default=0, metavar="N", help="default: one a core, or --per-gpu for each GPU"
+        "--workers",
+        type=option_values.whole(1),
+        default=0,
+        metavar="N",
+        help="default: one a core, or --per-gpu for each GPU",
     )
-    command.add_argument("--per-gpu", type=int, default=1, metavar="N", help="workers that share a GPU; default: 1")
     command.add_argument(
-        "--limit", type=float, default=api.LIMIT, metavar="S", help="seconds for one candidate; default: 1800"
+        "--per-gpu", type=option_values.whole(1), default=1, metavar="N", help="workers that share a GPU; default: 1"
+    )
+    command.add_argument(
+        "--limit",
+        type=option_values.seconds,
+        default=api.LIMIT,
+        metavar="S",
+        help="seconds for one candidate; default: 1800",
     )
     command.add_argument(
         "--cold", action="store_true", help="a new `judge` for each candidate, not a fork of a warm process"
@@ -84,11 +94,6 @@ def main(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(own)
     if given.operator and given.reference:
         raise UsageError("--operator and --reference were given, but a candidate is judged by one of them")
-    for name in ("workers", "per_gpu"):
-        if getattr(given, name) < (name == "per_gpu"):
-            raise UsageError(f"--{name.replace('_', '-')} was {getattr(given, name)}, but should be 1 or more")
-    if not given.limit > 0:
-        raise UsageError(f"--limit was {given.limit}, but should be a number of seconds above 0")
     if given.parquet:
         input.require_pyarrow()
     names = ("operator", "reference", "example", "function")
@@ -102,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         command=api.JUDGE if given.cold else (),
         ray=given.ray,
     )
-    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         results = _judged(items, plan, given.results)
     except KeyboardInterrupt:
@@ -133,7 +138,3 @@ def _judged(items: list[Item], plan: api.FleetPlan, path: Path) -> list[Candidat
         found += results
     print(f"{display.summary()}\nresults: {path}")
     return found
-
-
-def _interrupted(*_: object) -> NoReturn:
-    raise KeyboardInterrupt

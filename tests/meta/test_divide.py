@@ -49,7 +49,7 @@ def test_a_wrong_function_is_not_green(python_in: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--processes", "-1"], "--processes was -1, but should be 1 or more"),
+        (["--processes", "-1"], "--processes: was '-1', but should be a whole number from 1 to"),
         (["--", "--shard=1/2"], "--shard=1/2 was given to judge, but `divide` gives it itself: leave it out"),
         (["--", "-n4"], "-n4 was given to judge, but `divide` gives it itself: leave it out"),
         (["--processes", "2", "--", "--operator", "swigly"], "unknown operator 'swigly'; did you mean 'swiglu'?"),

@@ -70,19 +70,26 @@ def test_the_exit_code(faked: Log, tmp_path: Path, words: list[str], options: li
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("option", "why"),
     [
-        (["--workers=-1"], "--workers was -1, but should be 1 or more"),
-        (["--per-gpu=0"], "--per-gpu was 0, but should be 1 or more"),
-        (["--limit=nan"], "--limit was nan, but should be a number of seconds above 0"),
-        (["--operator=a", "--reference=b"], "a candidate is judged by one of them"),
+        ("--workers=-1", "--workers: was '-1', but should be a whole number from 1 to"),
+        ("--per-gpu=0", "--per-gpu: was '0', but should be a whole number from 1 to"),
+        ("--limit=nan", "--limit: was 'nan', but should be a number of seconds above 0"),
     ],
 )
-def test_wrong_options_are_told(
-    faked: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], why: str
+def test_wrong_values_of_options_are_told(
+    faked: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, why: str
 ) -> None:
-    assert _fleet(lines(tmp_path / "given.jsonl", obeys("a")), *options) == 2
+    with pytest.raises(SystemExit, match="^2$"):
+        _fleet(lines(tmp_path / "given.jsonl", obeys("a")), option)
     assert why in capsys.readouterr().err
+
+
+def test_options_that_exclude_each_other_are_told(
+    faked: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _fleet(lines(tmp_path / "given.jsonl", obeys("a")), "--operator=a", "--reference=b") == 2
+    assert "a candidate is judged by one of them" in capsys.readouterr().err
 
 
 def test_without_a_gpu_cuda_is_unavailable(
