@@ -80,7 +80,7 @@ def test_the_exit_code(faked: Log, tmp_path: Path, words: list[str], options: li
 def test_wrong_values_of_options_are_told(
     faked: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, why: str
 ) -> None:
-    with pytest.raises(SystemExit, match="^2$"):
+    with pytest.raises(SystemExit, match=r"^2$"):
         _fleet(lines(tmp_path / "given.jsonl", obeys("a")), option)
     assert why in capsys.readouterr().err
 
