@@ -1,5 +1,5 @@
-// LLTM for backends that have all but the products in one kernel each way: the CUDA backends, and cpu-fused. The
-// operator itself, which aten-cpp shares, is in lltm_autograd.h.
+// LLTM for backends with one kernel each way beside the products: cuda-raw-pointer, cuda-accessor and cpu-fused. The
+// operator itself, which all compiled backends share, is in lltm_autograd.h.
 //
 // The backward kernel computes the activations again, in float for half types, from what it has to read anyway.
 //
