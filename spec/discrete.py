@@ -7,7 +7,8 @@ values, such as `torch.topk`, also break ties: `spec.picks`. All other compariso
 so what `x > 0` is at 0 is decided.
 
 Nothing is asked of an element that is not decided. Not even that its value is one of those that were seen: of a row of
-a thousand zeros any index is right, and few of them are seen.
+a thousand zeros any index is right, and few of them are seen. A number of 8 bits is no index: where rounding changes it
+by `MOST` or less, it may differ by as much as in any evaluation.
 
 Nor of a row with inputs that are not finite. A NaN is the largest number for one kernel and is never found by another,
 and what it is as an integer no standard says.
@@ -22,7 +23,7 @@ import torch
 from torch import Tensor
 
 from spec.contract import Operator
-from spec.envelope import CLIFF, Envelope
+from spec.envelope import CLIFF, Envelope, chosen, discrete_envelope, everywhere
 from spec.odd_rows import Rows
 from spec.runs import rounded_runs
 
@@ -48,10 +49,10 @@ def decided(
     narrowed = list(found)
     for number, place in enumerate(places):
         before = found[place]
-        usable = before.usable.clone()
-        for run in runs:
-            usable &= run[number] == before.exact
-        narrowed[place] = _with(before, usable)
+        now = discrete_envelope(before.exact, [run[number] for run in runs])
+        usable = before.usable & now.usable
+        sigma = torch.maximum(everywhere(before), everywhere(now))
+        narrowed[place] = replace(before, usable=usable, undecided=~usable, sigma=chosen(sigma, usable))
     return narrowed
 
 
@@ -82,5 +83,4 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
 
 
 def _with(envelope: Envelope, usable: Tensor) -> Envelope:
-    sigma = torch.zeros(int(usable.sum()), dtype=torch.float64)
-    return replace(envelope, usable=usable, undecided=~usable, sigma=sigma)
+    return replace(envelope, usable=usable, undecided=~usable, sigma=chosen(everywhere(envelope), usable))

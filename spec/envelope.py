@@ -24,6 +24,11 @@ CLIFF = 8
 #: here and there, at most 1 in 60 does.
 FACTOR_FROM, FACTOR, AT_LEAST = 0.25, 8, 1 / 20
 
+#: Integers that are rounded real numbers, where others are names of elements: these may be near the right one.
+NUMBERS = (torch.int8, torch.uint8)
+#: The most by which rounding may change such a number for it to be asked. It changes two of 4 bits in one by 16.
+MOST = 8
+
 #: How many times its noise a gradient may have that is noise alone, under a derived contract.
 NOISE = 4
 
@@ -82,7 +87,8 @@ class Envelope:
     one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
 
     Of a tensor of integers or truth values, `exact` is in its own dtype, `usable` are the elements that no rounding
-    changes (see `spec.discrete`), `undecided` the others, and all else is 0.
+    changes (see `spec.discrete`), `undecided` the others, and all else is 0. In one of `NUMBERS`, `usable` are also the
+    elements that rounding changes by `MOST` or less, and `sigma` is by how much.
     """
 
     dtype: torch.dtype
@@ -99,6 +105,11 @@ class Envelope:
     def discrete(self) -> bool:
         """Whether the tensor has integers or truth values, which are compared exactly."""
         return not self.dtype.is_floating_point
+
+
+def everywhere(envelope: Envelope) -> Tensor:
+    """`sigma` at each element, float64: 0 where nothing is asked."""
+    return torch.zeros(envelope.exact.shape, dtype=torch.float64).masked_scatter_(envelope.usable, envelope.sigma)
 
 
 def gain(error: Tensor, exact: Tensor) -> float:
@@ -157,12 +168,20 @@ def widened_noise(envelope: Envelope) -> Envelope:
 
 
 def discrete_envelope(exact: Tensor, runs: Sequence[Tensor]) -> Envelope:
-    """The envelope of a tensor of integers or truth values: decided is what all runs agree on."""
-    usable = torch.ones(exact.shape, dtype=torch.bool)
-    for run in runs:
-        usable &= run == exact
-    none = torch.zeros(int(usable.sum()), dtype=torch.float64)
-    return Envelope(exact.dtype, exact, usable, none, 0.0, 0.0, 0.0, ~usable)
+    """The envelope of a tensor of integers or truth values: decided is what all runs agree on.
+
+    Of `NUMBERS` also what no run changes by more than `MOST`.
+    """
+    if exact.dtype in NUMBERS:
+        moved = torch.zeros(exact.shape, dtype=torch.int16)
+        for run in runs:
+            moved = torch.maximum(moved, (run.to(torch.int16) - exact.to(torch.int16)).abs())
+        usable, sigma = moved <= MOST, moved.double()
+    else:
+        usable, sigma = torch.ones(exact.shape, dtype=torch.bool), torch.zeros(exact.shape, dtype=torch.float64)
+        for run in runs:
+            usable &= run == exact
+    return Envelope(exact.dtype, exact, usable, chosen(sigma, usable), 0.0, 0.0, 0.0, ~usable)
 
 
 def compared(exact: Tensor, dtype: torch.dtype, runs: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

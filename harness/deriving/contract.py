@@ -37,6 +37,7 @@ from harness.report.atomic_write import write_atomically
 from spec import derived as derived_contracts
 from spec.contract import Operator
 from spec.derived import Reference, function_of
+from spec.envelope import MOST, NUMBERS
 
 #: Seed of PyTorch's random numbers while an example is made: its deviation is that of all values that are drawn.
 _SEED = 0
@@ -125,6 +126,9 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     discrete = [arg.name for arg in operator.outputs if not arg.is_floating]
     if discrete:
         yield f"{', '.join(discrete)} must be exactly right wherever rounding does not decide what it is"
+    numbers = [arg.name for arg in operator.outputs if arg.dtype in NUMBERS]
+    if numbers:
+        yield f"{', '.join(numbers)} must be within what rounding changes, where that is {MOST} or less"
     for arg in operator.inputs:
         if arg.whole:
             yield f"{arg.name} has the values 0 and 1, as in the example, and no gradient"

@@ -87,7 +87,9 @@ def _allowances(derived: Derived) -> Iterator[str]:
         parts = []
         for name, envelope in named:
             if envelope.discrete:
-                parts.append(f"{name} exactly, of {int(envelope.usable.sum())} of {envelope.exact.numel()} elements")
+                near = int((envelope.sigma > 0).sum())
+                exactly = f"{name} exactly, of {int(envelope.usable.sum()) - near} of {envelope.exact.numel()} elements"
+                parts.append(exactly + (f" and of {near} within {int(envelope.sigma.max())}" if near else ""))
                 continue
             allowed = {each.name: each.allowed for each in compare(envelope.exact, envelope).statistics}
             size = float(envelope.exact.square().mean().sqrt()) if envelope.exact.numel() else 0.0

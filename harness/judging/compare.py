@@ -19,7 +19,8 @@ Where y is not finite, a candidate's output must be the same NaN or infinity, an
 output is not used, a gradient may have any value there: an implementation may or may not compute 0 * NaN. Where y is
 finite, the candidate's value must be finite. Nothing is asked where rounding alone decides which of the two it is.
 
-A tensor of integers or truth values has no allowance: each element that rounding does not decide must be the same.
+A tensor of integers or truth values has no allowance: each element that rounding does not decide must be the same. A
+number of 8 bits has one where rounding changes it a little.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spec.envelope import LARGEST, RMS, Block, Envelope, chosen, gain
+from spec.envelope import LARGEST, RMS, Block, Envelope, chosen, everywhere, gain
 from spec.roundoff import UNIT_ROUNDOFF, underflow
 
 
@@ -181,11 +182,18 @@ def compare(candidate: Tensor, envelope: Envelope, specials: str = SAME) -> Comp
 
 
 def _compare_exactly(got: Tensor, envelope: Envelope) -> Comparison:
-    """The comparison of a tensor of integers or truth values; elements that rounding decides are not compared."""
+    """The comparison of a tensor of integers or truth values; elements that rounding decides are not compared.
+
+    A number of 8 bits may differ by what rounding changes, where that is little: see `spec.envelope.NUMBERS`.
+    """
     wrong = envelope.usable & (got != envelope.exact)
+    far = got.double() - envelope.exact.double()
+    if bool(envelope.sigma.any()):
+        allowed = everywhere(envelope)
+        wrong &= (allowed == 0) | (far.abs() > allowed)
     count = int(wrong.sum())
     special = f"{count} of {wrong.numel()} elements are not exactly what they should be" if count else ""
-    error = torch.where(wrong, got.double() - envelope.exact.double(), 0.0)
+    error = torch.where(wrong, far, 0.0)
     return Comparison((Statistic("different", float(count), 0.0),), error, wrong, _first(wrong), special)
 
 
@@ -246,14 +254,14 @@ def has_evidence(envelope: Envelope) -> bool:
     """Whether wrong answers would be rejected: zeros, the right answer times 1.05, and its rows rotated by one.
 
     Of integers or truth values: zeros, the next integer or the other truth value, and the rotated rows; and rounding
-    must not decide most of the elements.
+    must not decide most of the elements. Of numbers that rounding changes: those that are 10% larger.
     """
     exact = envelope.exact
     if exact.numel() == 0 or not bool(envelope.usable.any()):
         return False
     if envelope.discrete and 2 * int(envelope.usable.sum()) < exact.numel():
         return False
-    wrong_answers = [torch.zeros_like(exact), _near(exact)]
+    wrong_answers = [torch.zeros_like(exact), _near(envelope)]
     rotated = exact.roll(1, 0) if exact.dim() > 0 else exact
     if not torch.equal(rotated, exact):
         wrong_answers.append(rotated)
@@ -263,11 +271,16 @@ def has_evidence(envelope: Envelope) -> bool:
     )
 
 
-def _near(exact: Tensor) -> Tensor:
+def _near(envelope: Envelope) -> Tensor:
     """A wrong answer that is near the right one."""
+    exact = envelope.exact
     if exact.is_floating_point():
         return exact * 1.05
-    return ~exact if exact.dtype == torch.bool else exact + 1
+    if exact.dtype == torch.bool:
+        return ~exact
+    wide = exact.to(torch.int64)
+    larger = wide + wide.sign() * (wide.abs() / 10).ceil().to(torch.int64)
+    return torch.where(everywhere(envelope) == 0, wide + 1, larger)
 
 
 def _is_far(answer: Tensor, envelope: Envelope) -> bool:

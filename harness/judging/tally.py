@@ -20,7 +20,7 @@ from harness.judging.subject import Subject
 from harness.judging.suspicion import reference_fails_too
 from harness.report.parts import EVIDENT
 from spec.contract import Operator, TensorArg
-from spec.envelope import Envelope
+from spec.envelope import Envelope, everywhere
 
 EVERYTHING = "outputs and gradients"
 OUTPUTS = "outputs"
@@ -249,7 +249,10 @@ class Tally:
         blind = self.blind()
         if blind and not self.subject.is_part:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
-                raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}")
+                exact = ""
+                if self.subject.operator.by_reference:
+                    exact = ". Whole numbers of the reference are exact once it has made integers of them"
+                raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}{exact}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
         some = {name: number for name, number in rare.items() if number}
@@ -272,11 +275,12 @@ _STRIDED_COTANGENTS = ("ones", "scaled", "rows", "columns", "inner", "transposed
 def _headline(name: str, got: Tensor, envelope: Envelope, found: Comparison) -> str:
     """«bias was 0.5 at (3,), but should be 0.25 within 1e-7»: the worst element, both values, the allowance.
 
-    An index or a truth value has no allowance.
+    An index or a truth value has no allowance, and a number of 8 bits has one where rounding changes it.
     """
     was, should = got.detach().cpu()[found.place].item(), envelope.exact[found.place].item()
     said = f"{name} was {shown(was)} at {found.place}, but should be {shown(should)}"
     if envelope.discrete:
-        return said
+        allowed = int(everywhere(envelope)[found.place])
+        return f"{said} within {allowed}" if allowed else said
     worst = found.worst
     return f"{said} ({found.special or f'{worst.name} error {worst.values}'})"

@@ -39,7 +39,7 @@ from harness.judging.scenarios import SEEDS, representative
 from harness.judging.subject import Subject
 from harness.report.levels import VALUES
 from spec.contract import Draw, Invariant, Operator, TensorArg
-from spec.envelope import Envelope, envelopes
+from spec.envelope import Envelope, envelopes, everywhere
 
 Values = dict[str, Tensor]
 
@@ -247,16 +247,12 @@ def _larger(one: Envelope, other: Envelope) -> Envelope:
     return replace(
         one,
         usable=one.usable & other.usable,
-        sigma=torch.maximum(_everywhere(one), _everywhere(other))[one.usable & other.usable],
+        sigma=torch.maximum(everywhere(one), everywhere(other))[one.usable & other.usable],
         largest=max(one.largest, other.largest),
         rms=max(one.rms, other.rms),
         gain=max(one.gain, other.gain),
         undecided=one.undecided | other.undecided | (one.usable ^ other.usable),
     )
-
-
-def _everywhere(envelope: Envelope) -> Tensor:
-    return torch.zeros_like(envelope.exact).masked_scatter_(envelope.usable, envelope.sigma)
 
 
 def _computed(subject: Subject, scenario: Scenario, way: _Comparand) -> Values:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 #: Rows and columns of the examples.
 SHAPE = (6, 8)
-_K, _LARGEST, _LEAST = 2, 127, 1e-12
+_K, _LARGEST, _LEAST, _LEAST_IN_HALF = 2, 127, 1e-12, 1e-6
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -43,6 +43,18 @@ def quantise_by_inverse(x: Tensor) -> tuple[Tensor, Tensor]:
     """Halves are rounded up, not to even."""
     scale = _scale(x)
     return torch.floor(_wide(x) * (1 / scale) + 0.5).nan_to_num().to(torch.int8), scale
+
+
+def quantise_in_its_dtype(x: Tensor) -> tuple[Tensor, Tensor]:
+    """In half types rounding changes numbers by up to 8: of few it decides nothing."""
+    scale = x.abs().amax(-1, keepdim=True).clamp_min(_LEAST_IN_HALF) / _LARGEST
+    return torch.round(x / scale).clamp(-_LARGEST, _LARGEST).to(torch.int8), scale
+
+
+def quantise_in_float32(x: Tensor) -> tuple[Tensor, Tensor]:
+    wide = _wide(x)
+    scale = wide.abs().amax(-1, keepdim=True).clamp_min(_LEAST_IN_HALF) / _LARGEST
+    return torch.round(wide / scale).clamp(-_LARGEST, _LARGEST).to(torch.int8), scale.to(x.dtype)
 
 
 def largest(x: Tensor) -> Tensor:
@@ -82,6 +94,7 @@ def attend_by_parts(x: Tensor) -> tuple[Tensor, Tensor]:
 RIGHT: dict[Callable[..., Any], Callable[..., Any]] = {
     top_k: top_k_by_sorting,
     quantise: quantise_by_inverse,
+    quantise_in_its_dtype: quantise_in_float32,
     largest: last_largest,
     positive: positive_by_sign,
     attend: attend_by_parts,
@@ -110,6 +123,21 @@ def of_the_smallest(logits: Tensor) -> tuple[Tensor, Tensor]:
 def towards_zero(x: Tensor) -> tuple[Tensor, Tensor]:
     scale = _scale(x)
     return torch.trunc(_wide(x) / scale).nan_to_num().to(torch.int8), scale
+
+
+def six_percent_less(x: Tensor) -> tuple[Tensor, Tensor]:
+    numbers, scale = quantise_in_float32(x)
+    return torch.round(numbers.float() / 1.06).to(torch.int8), scale
+
+
+def cut_at_118(x: Tensor) -> tuple[Tensor, Tensor]:
+    numbers, scale = quantise_in_float32(x)
+    return numbers.clamp(-118, 118), scale
+
+
+def zeros_for_inference(x: Tensor) -> tuple[Tensor, Tensor]:
+    numbers, scale = quantise_in_float32(x)
+    return numbers if torch.is_grad_enabled() else torch.zeros_like(numbers), scale
 
 
 def scale_of_the_wrong_row(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,6 +46,17 @@ OTHERS = (
     "repeated-backward",
     "uninitialised-memory",
 )
+#: Of numbers that rounding moves: properties that ask little of them in half types.
+IN_EVERY_DTYPE = (
+    "concurrent-threads",
+    "gradient-subsets",
+    "inference-modes",
+    "no-special-treatment",
+    "repeated-backward",
+    "sizes",
+    "uninitialised-memory",
+    "wide-offsets",
+)
 
 
 @cache
@@ -120,6 +131,19 @@ def test_what_is_wrong_fails(reference: Callable[..., Any], function: Callable[.
     assert re.search(says, found.reason), found.reason
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_of_8_bits_may_move_as_far_as_rounding_moves_them(dtype: torch.dtype) -> None:
+    reference = discrete.quantise_in_its_dtype
+    for name in IN_EVERY_DTYPE:
+        found = cell(reference, discrete.quantise_in_float32, name, dtype)
+        assert found.verdict in (PASS, NOT_RUN), found.reason
+    for wrong in (discrete.six_percent_less, discrete.cut_at_118):
+        found = cell(reference, wrong, "repeated-backward", dtype)
+        assert found.verdict == FAIL, wrong.__name__
+    found = cell(reference, discrete.zeros_for_inference, "inference-modes", dtype)
+    assert re.search(r"under inference_mode: output_0 was 0 at \(0, \d\), but should be -?\d+", found.reason)
+
+
 def test_a_float32_output_beside_a_half_one_is_judged_as_float32() -> None:
     """Of the half type, or with its digits alone: neither passes."""
     found = cell(discrete.quantise, discrete.narrow_scale, "forward-parity", torch.float16)
@@ -161,8 +185,31 @@ def test_evidence_needs_most_elements_decided() -> None:
     assert not has_evidence(discrete_envelope(torch.zeros(4, dtype=torch.bool), []))
 
 
+def _numbers(*values: int, dtype: torch.dtype = torch.int8) -> Tensor:
+    return torch.tensor(values, dtype=dtype)
+
+
+def test_a_number_that_rounding_moves_has_an_allowance() -> None:
+    envelope = discrete_envelope(_numbers(100, 3, -127), [_numbers(104, 3, -124)])
+    assert envelope.sigma.tolist() == [4, 0, 3]
+    assert compare(_numbers(97, 3, -127), envelope).holds
+    for wrong in (_numbers(95, 3, -127), _numbers(100, 4, -127), _numbers(100, 3, 127)):
+        assert not compare(wrong, envelope).holds
+    assert discrete_envelope(_numbers(100, 3), [_numbers(109, 4)]).usable.tolist() == [False, True]
+    index = discrete_envelope(_numbers(100, 3, dtype=torch.int64), [_numbers(104, 3, dtype=torch.int64)])
+    assert index.usable.tolist() == [False, True], "an index has no neighbours"
+    beyond = _numbers(2**53, dtype=torch.int64)
+    assert not compare(beyond + 1, discrete_envelope(beyond, [])).holds, "float64 has no such number"
+
+
+def test_numbers_that_rounding_moves_by_10_percent_are_no_evidence() -> None:
+    exact = _numbers(60, -80, 70)
+    assert has_evidence(discrete_envelope(exact, [exact - 7]))
+    assert not has_evidence(discrete_envelope(exact, [exact - 8]))
+
+
 def test_the_store_keeps_discrete_envelopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    operator = derived(discrete.quantise).operator
+    operator = derived(discrete.quantise_in_its_dtype).operator
     monkeypatch.setattr(stored, "_suite_of", lambda _: "suite")
     scenario = smallest(operator)
     with stored.used(tmp_path):
@@ -177,7 +224,10 @@ def test_the_store_keeps_discrete_envelopes(tmp_path: Path, monkeypatch: pytest.
         assert first.exact.dtype == second.exact.dtype
         assert torch.equal(first.exact, second.exact)
         assert torch.equal(first.usable, second.usable)
-    assert [envelope.dtype for envelope in found[1].values()] == [torch.int8, torch.float32]
+        assert torch.equal(first.sigma, second.sigma)
+    numbers, scale = found[1].values()
+    assert (numbers.dtype, scale.dtype) == (torch.int8, torch.float16)
+    assert bool(numbers.sigma.any())
 
 
 def test_a_discrete_output_has_no_cotangent() -> None:
