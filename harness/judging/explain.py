@@ -20,6 +20,9 @@ from harness.judging.scenario import Scenario, realise
 from spec.contract import Operator, Sizes, TensorArg
 from spec.envelope import Envelope
 
+#: One in so many rows would have its wrong elements where the input is largest by chance.
+_BY_CHANCE = 1000
+
 
 def explain(
     operator: Operator,
@@ -36,12 +39,28 @@ def explain(
     else:
         value = got.detach().cpu().to(torch.float64)
         sentences = list(_equals_instead(operator, scenario, arg, is_gradient, value, envelope))[:2]
+        if is_gradient and not sentences and _is_at_maxima(operator, scenario, arg, envelope, found):
+            sentences.append(
+                "only the largest elements of rows are wrong: if a maximum is subtracted, detach it, since its own "
+                "gradient is 0 but for rounding"
+            )
     where = where_wrong(found.wrong, arg, dict(scenario.sizes))
     if where:
         sentences.append(where)
     if scenario.values != "normal":
         sentences.append(f"the inputs are {scenario.values}: {operator.family(scenario.values).purpose}")
     return sentences
+
+
+def _is_at_maxima(
+    operator: Operator, scenario: Scenario, arg: TensorArg, envelope: Envelope, found: Comparison
+) -> bool:
+    """Whether all elements that are wrong are the largest of the input in the last dimension, and not by chance."""
+    values = realise(operator, scenario, envelope.dtype).inputs[operator.inputs.index(arg)]
+    count = int(found.wrong.sum())
+    if not count or values.dim() == 0 or values.shape[-1] ** min(count, 10) < _BY_CHANCE:
+        return False
+    return not bool((found.wrong & (values != values.amax(-1, keepdim=True))).any())
 
 
 def _discrete_instead(got: Tensor, arg: TensorArg, envelope: Envelope) -> Iterator[str]:
