@@ -47,7 +47,9 @@ def test_a_softmax_through_whose_maximum_autograd_goes() -> None:
 
 
 def test_wrong_elements_that_are_not_the_largest_are_not_put_down_to_it() -> None:
-    assert SAID in _reason(_with_wrong(lambda x: x == x.amax(-1, keepdim=True)), torch.float32, batch=8, features=64)
-    assert SAID not in _reason(_with_wrong(lambda x: x == x.amin(-1, keepdim=True)), torch.float32, batch=8, features=64)
+    largest = _with_wrong(lambda x: x == x.amax(-1, keepdim=True))
+    assert SAID in _reason(largest, torch.float32, batch=8, features=64)
+    smallest = _with_wrong(lambda x: x == x.amin(-1, keepdim=True))
+    assert SAID not in _reason(smallest, torch.float32, batch=8, features=64)
     first = _with_wrong(lambda x: torch.arange(x.numel()).reshape(x.shape) == 0)
     assert SAID not in _reason(first, torch.float32, batch=1, features=2), "one of two: by chance"
