@@ -50,9 +50,8 @@ def decided(
     for number, place in enumerate(places):
         before = found[place]
         now = discrete_envelope(before.exact, [run[number] for run in runs])
-        usable = before.usable & now.usable
-        sigma = torch.maximum(everywhere(before), everywhere(now))
-        narrowed[place] = replace(before, usable=usable, undecided=~usable, sigma=chosen(sigma, usable))
+        moved = torch.maximum(everywhere(before), everywhere(now))
+        narrowed[place] = _with(before, before.usable & now.usable, moved)
     return narrowed
 
 
@@ -76,11 +75,12 @@ def of_finite_rows(operator: Operator, inputs: Sequence[Tensor], found: Sequence
             continue
         where = odd.of(arg, envelope.exact)
         if envelope.discrete:
-            narrowed.append(_with(envelope, envelope.usable & ~where))
+            narrowed.append(_with(envelope, envelope.usable & ~where, everywhere(envelope)))
         else:
             narrowed.append(replace(envelope, undecided=envelope.undecided | (where & ~envelope.usable)))
     return narrowed
 
 
-def _with(envelope: Envelope, usable: Tensor) -> Envelope:
-    return replace(envelope, usable=usable, undecided=~usable, sigma=chosen(everywhere(envelope), usable))
+def _with(envelope: Envelope, usable: Tensor, moved: Tensor) -> Envelope:
+    """A discrete envelope of which fewer elements are usable, and by how much rounding moves each element."""
+    return replace(envelope, usable=usable, undecided=~usable, sigma=chosen(moved, usable))

@@ -8,9 +8,10 @@ it is named is `not-run` elsewhere, which is no answer; neither is a failure: wh
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from backends.devices import CUDA
 from harness import discovery
@@ -47,31 +48,34 @@ def key(cell: Cell) -> Key:
     return cell.operator, cell.backend, cell.property, "" if known is not None and known.once else cell.dtype
 
 
-def said_on_request(cell: Cell) -> bool:
-    """Whether the cell says no more than that its backend is judged where it is named."""
-    return cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason
+class Told(NamedTuple):
+    """A cell of a record of a GPU: the commit and the name of the record."""
+
+    commit: str
+    cell: Cell
+    record: str
 
 
 @cache
-def told(root: Path = ROOT) -> dict[Key, list[tuple[str, Cell]]]:
-    """The cells of all records of a GPU, each with the commit of its record; the latest is the last."""
-    reports = [Report.read(path) for path, record in records(root) if "cells" in record]
-    found: dict[Key, list[tuple[str, Cell]]] = {}
-    for report in sorted(reports, key=lambda report: str(report.environment.get("time", ""))):
-        commit = str(report.environment.get("commit"))[:7]
+def told(root: Path = ROOT) -> dict[Key, list[Told]]:
+    """The cells of all records of a GPU, the latest last."""
+    reports = [(path, Report.read(path)) for path, record in records(root) if "cells" in record]
+    found: dict[Key, list[Told]] = {}
+    for path, report in sorted(reports, key=lambda each: str(each[1].environment.get("time", ""))):
+        commit, name = str(report.environment.get("commit"))[:7], path.relative_to(root / "results").as_posix()
         for cell in report.cells:
-            if cell.device == CUDA and not said_on_request(cell):
-                found.setdefault(key(cell), []).append((commit, cell))
+            if cell.device == CUDA and not (cell.verdict == NOT_RUN and _ON_REQUEST in cell.reason):
+                found.setdefault(key(cell), []).append(Told(commit, cell, name))
     return found
 
 
-def unanswered(keys: Iterable[Key], cells: dict[Key, list[tuple[str, Cell]]]) -> dict[Key, str]:
+def unanswered(keys: Iterable[Key], cells: Mapping[Key, Sequence[Told]]) -> dict[Key, str]:
     """By the cell that has no answer: empty where no record has it, else what the last one that has it says."""
     found = {}
     for key in keys:
         there = cells.get(key, [])
-        if all(cell.verdict in (FAIL, NO_EVIDENCE) for _, cell in there):
-            found[key] = f"{there[-1][1].verdict} at {there[-1][0]}" if there else ""
+        if all(each.cell.verdict in (FAIL, NO_EVIDENCE) for each in there):
+            found[key] = f"{there[-1].cell.verdict} at {there[-1].commit}" if there else ""
     return found
 
 

@@ -39,7 +39,8 @@ _C_COEFFICIENT = re.compile(
 #: The name of a processor, of a file or of an option: source code in a string has spaces.
 _C_WORD = re.compile(r'"[^"\s;{}]*"')
 _C_PRODUCT = re.compile(r"\b(\d+)\s*\*\s*(\d+)\b")
-_C_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+#: What a file of the C family includes by a name in quotes.
+C_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 #: A string in Python that holds one of these is source code of a kernel.
 _KERNEL = re.compile(r"__global__|\btemplate\s*<|\bat::Tensor\b|\btorch::Tensor\b|\bextern\s+\"C\"|\bvoid\s+\w+\s*\(")
 
@@ -93,7 +94,7 @@ def _named(path: Path) -> Iterator[Path]:
     if path.suffix in _C_FAMILY:
         # An include path is often a folder above.
         places = [folder, *folder.parents[:_ABOVE]]
-        yield from ((place / name).resolve() for name in _C_INCLUDE.findall(text) for place in places)
+        yield from ((place / name).resolve() for name in C_INCLUDE.findall(text) for place in places)
         return
     for node in ast.walk(_parsed(text)):
         match node:

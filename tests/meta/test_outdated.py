@@ -94,7 +94,7 @@ def test_comments_docstrings_and_white_space_are_no_code(name: str, before: str,
 
 
 def _answer(commit: str, what: str = CELLS, key: Key = KEY) -> Answer:
-    return Answer(what, key, f"{commit}.json", commit, commit)
+    return Answer(what, key, f"{commit}.json", commit)
 
 
 def _changed(backend: str, operator: str, commit: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def test_the_counts_of_the_readme_are_those_of_the_records() -> None:
     there = told()
     for machine, cells in (
         ("CPU", [cell for report in reports for cell in report.cells]),
-        ("NVIDIA H200", [there[key][-1][1] for key in asked()]),
+        ("NVIDIA H200", [there[key][-1].cell for key in asked()]),
     ):
         verdicts = [cell.verdict for cell in cells]
         counts = (verdicts.count(verdict) for verdict in (PASS, FAIL, NO_EVIDENCE, DECLARED, NOT_RUN))

@@ -7,7 +7,7 @@ import pytest
 from harness.rendering.tables import insert
 from harness.report.cell import DECLARED, FAIL, NO_EVIDENCE, NOT_RUN, PASS, Cell
 from tests.meta.conftest import ROOT
-from tools.unanswered import DOCUMENT, MARK, Key, asked, table, told, unanswered
+from tools.unanswered import DOCUMENT, MARK, Key, Told, asked, table, told, unanswered
 
 KEY: Key = ("lltm", "mine", "sizes", "float32")
 
@@ -44,7 +44,7 @@ def test_what_is_asked_is_what_a_run_asks() -> None:
     ],
 )
 def test_an_answer_is_one(verdicts: list[str], says: str | None) -> None:
-    cells = {KEY: [(str(number), _cell(verdict)) for number, verdict in enumerate(verdicts, start=2)]}
+    cells = {KEY: [Told(str(number), _cell(verdict), "a.json") for number, verdict in enumerate(verdicts, start=2)]}
     assert unanswered([KEY], cells) == ({} if says is None else {KEY: says})
 
 

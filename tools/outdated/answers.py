@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from backends.devices import CUDA
 from harness.report.cell import DECLARED, NOT_RUN, PASS
-from harness.report.report import Report
 from harness.sanitizing.compute_sanitizer import TOOLS
 from tools.scoreboard import ROOT, records
-from tools.unanswered import Key, asked, key, said_on_request
+from tools.unanswered import Key, asked, told
 
 CELLS, TOOL_CELLS, TIMINGS, SWEPT = "cells", "cells of compute-sanitizer", "timings", "points of the sweep"
 
@@ -27,7 +26,6 @@ class Answer:
     key: Key
     record: str
     commit: str
-    time: str
 
 
 class Older(NamedTuple):
@@ -43,22 +41,20 @@ class Older(NamedTuple):
 
 @cache
 def answers(root: Path = ROOT) -> tuple[Answer, ...]:
-    """What all records of a GPU say, the latest last. Failures are no answers: they are judged again anyway."""
+    """What all records of a GPU say, of two that say the same the latest last.
+
+    Failures are no answers: they are judged again anyway.
+    """
     wanted = set(asked())
     there = {about[:2] for about in wanted}
-    found = []
-    for path, record in records(root):
-        environment = record.get("environment", {})
-        if not environment.get("gpu") or not environment.get("commit"):
-            continue
-        commit, time = str(environment["commit"])[:7], str(environment.get("time", ""))
-        name = path.relative_to(root / "results").as_posix()
-        found += [
-            Answer(what, about, name, commit, time)
-            for what, about in _said(path, record)
-            if (about in wanted if what == CELLS else about[:2] in there)
-        ]
-    return tuple(sorted(found, key=lambda answer: answer.time))
+    found = [
+        Answer(TOOL_CELLS if each.cell.property in TOOLS else CELLS, about, each.record, each.commit)
+        for about, those in told(root).items()
+        for each in those
+        if each.cell.verdict in (PASS, DECLARED, NOT_RUN)
+    ]
+    found += _timings(root)
+    return tuple(each for each in found if (each.key in wanted if each.what == CELLS else each.key[:2] in there))
 
 
 def older(found: Iterable[Answer], changed: Callable[[str, str, str], tuple[str, ...]]) -> Counter[Older]:
@@ -79,16 +75,15 @@ def older(found: Iterable[Answer], changed: Callable[[str, str, str], tuple[str,
     return counted
 
 
-def _said(path: Path, record: dict[str, Any]) -> Iterator[tuple[str, Key]]:
-    if "cells" in record:
-        for cell in Report.read(path).cells:
-            if cell.device == CUDA and cell.verdict in (PASS, DECLARED, NOT_RUN) and not said_on_request(cell):
-                yield TOOL_CELLS if cell.property in TOOLS else CELLS, key(cell)
-    elif record.get("kind") == "bench":
+def _timings(root: Path) -> Iterator[Answer]:
+    """What was timed on a GPU, the latest last."""
+    timed = [(path, record) for path, record in records(root) if record.get("kind") in ("bench", "sweep")]
+    for path, record in sorted(timed, key=lambda each: str(each[1]["environment"].get("time", ""))):
+        name, commit = path.relative_to(root / "results").as_posix(), str(record["environment"]["commit"])[:7]
         for row in record["rows"]:
-            if row["device"] == CUDA:
+            if record["kind"] == "sweep":
+                about = f"{row['sizes']} {row['phase']}"
+                yield Answer(SWEPT, (record["operator"], record["backend"], about, row["dtype"]), name, commit)
+            elif row["device"] == CUDA:
                 about = f"{row['case']} {row['phase']} {row['clock']}"
-                yield TIMINGS, (row["operator"], row["backend"], about, row["dtype"])
-    elif record.get("kind") == "sweep":
-        for row in record["rows"]:
-            yield SWEPT, (record["operator"], record["backend"], f"{row['sizes']} {row['phase']}", row["dtype"])
+                yield Answer(TIMINGS, (row["operator"], row["backend"], about, row["dtype"]), name, commit)

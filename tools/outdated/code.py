@@ -20,6 +20,7 @@ from pathlib import Path
 from backends.base import CompiledOperator
 from harness import discovery
 from harness.errors import UsageError
+from harness.judging.constants import C_INCLUDE
 from tools.scoreboard import ROOT
 
 LEDGER = Path(__file__).with_name("same.toml")
@@ -170,7 +171,7 @@ def _add_includes(file: Path, folders: tuple[Path, ...], names: set[str]) -> Non
     if name in names:
         return
     names.add(name)
-    for header in re.findall(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', _text(name), re.MULTILINE):
+    for header in C_INCLUDE.findall(_text(name)):
         there = [folder / header for folder in (file.parent, *folders) if (folder / header).is_file()]
         if there:
             _add_includes(there[0], folders, names)
