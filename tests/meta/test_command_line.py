@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.__main__ import main
@@ -277,35 +278,66 @@ def test_a_run_of_one_candidate_that_crashes_at_import(conformance: Run, tmp_pat
     assert says in cell.reason
 
 
-#: A shell may have started this process with SIGINT ignored, which children inherit.
+#: A shell may have started this process with SIGINT ignored, which children inherit. SIGUSR1 shows where it is.
 _INTERRUPTIBLE = """
-import signal, sys, pytest
+import faulthandler, signal, sys, pytest
+faulthandler.register(signal.SIGUSR1)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
+#: It leaves its process id, and sleeps for much longer than the run may take to end.
+_WAITS = """
+import os, time
+from pathlib import Path
+
+def waits(*inputs):
+    Path({here!r}).with_name("being-written").write_text(str(os.getpid()))
+    Path({here!r}).with_name("being-written").rename({here!r})
+    time.sleep(3600)
+"""
+
+
 def test_an_interrupted_run_leaves_a_report(tmp_path: Path) -> None:
-    """The first candidate is judged; Ctrl-C comes during the second."""
-    file, report, here = tmp_path / "k.py", tmp_path / "report.json", tmp_path / "here"
-    body = f"    pathlib.Path({str(here)!r}).touch()\n    time.sleep(60)\n"
-    file.write_text(f"import time, pathlib\ndef waits(*inputs):\n{body}")
+    """The first candidate is judged; Ctrl-C comes during the second, whose process ends with the run."""
+    file, report, here, printed = (tmp_path / name for name in ("k.py", "report.json", "here", "printed"))
+    file.write_text(_WAITS.format(here=str(here)))
     options = ["-p", "no:cacheprovider", "-q", "--dtype=float32", f"--report={report}", *_candidates("right")]
     options.append("--sandbox=off")  # the candidate leaves a file outside of its scratch folder
     command = [sys.executable, "-c", _INTERRUPTIBLE, "tests/conformance/test_properties.py::test_vjp_parity", *options]
-    with subprocess.Popen(
-        [*command, f"--candidate=lltm={file}:waits"], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True
-    ) as run:
-        end = time.monotonic() + 120
-        while not here.exists() and run.poll() is None and time.monotonic() < end:
-            time.sleep(0.05)
-        run.send_signal(signal.SIGINT)
-        printed, _ = run.communicate(timeout=60)
+    with printed.open("w") as output:  # a pipe would be open until every process that has it has ended
+        run = subprocess.Popen(
+            [*command, f"--candidate=lltm={file}:waits"],
+            cwd=ROOT,
+            env=environment(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    end = time.monotonic() + 200
+    while not here.exists() and run.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert here.exists(), printed.read_text()
+    run.send_signal(signal.SIGINT)
+    _ended(run, 180, printed)
     assert run.returncode == pytest.ExitCode.INTERRUPTED
-    assert "This report is partial" in printed
+    assert not psutil.pid_exists(int(here.read_text())), "the candidate outlived the run"
+    assert "This report is partial" in printed.read_text()
     found = Report.read(report)
     assert not found.complete
     assert [cell.backend for cell in found.cells] == ["right"]
+
+
+def _ended(run: subprocess.Popen[bytes], seconds: float, printed: Path) -> None:
+    """Wait for its end. One that does not end shows its stack, and is ended."""
+    try:
+        run.wait(seconds)
+    except subprocess.TimeoutExpired:
+        run.send_signal(signal.SIGUSR1)
+        time.sleep(1)
+        run.kill()
+        run.wait()
+        pytest.fail(f"it had not ended after {seconds:g} s:\n{printed.read_text()}")
 
 
 def test_show_draws_merges_and_tells_what_failed(python: Run, judged: tuple[Report, str], tmp_path: Path) -> None:
