@@ -113,6 +113,12 @@ def _distances(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)  # type: ignore[no-any-return]
 
 
+def _rounded_quotient(x: Tensor, y: Any, *, rounding_mode: str) -> Tensor:
+    """A quotient that errs, rounded to a whole number: another one than the exact quotient's if that is nearly one."""
+    quotient: Tensor = x / y
+    return quotient.floor() if rounding_mode == "floor" else quotient.trunc()
+
+
 @cache
 def _known() -> Mapping[Any, Callable[..., Any]]:
     prims = torch.ops.prims
@@ -124,6 +130,8 @@ def _known() -> Mapping[Any, Callable[..., Any]]:
         _aten._cdist_forward.default: _distances,
         _aten._safe_softmax.default: _safe_softmax,
         _aten.addbmm.default: _sum_of_products,
+        _aten.div.Tensor_mode: _rounded_quotient,
+        _aten.floor_divide.default: partial(_rounded_quotient, rounding_mode="floor"),
         _aten.polar.default: lambda size, angle: torch.complex(size * torch.cos(angle), size * torch.sin(angle)),
         prims.var.default: _variance,
         prims.sum.default: lambda x, dims, output_dtype=None: x.sum(list(dims)),  # noqa: ARG005

@@ -48,8 +48,9 @@ all terms of one sign, (sum |t| + |sum t|) / 2. Where it is beyond the accumulat
 half of the runs. Parts of a product that are rounded to the dtype may overflow its range; there the largest partial sum
 is taken to be at most `PARTS` sqrt(A^2 @ B^2), because few sums of terms of random sign exceed that.
 
-Operations that only move, select or compare data are exact. `spec.operations` lists them; every other one rounds. Both
-parts of a complex number err as a real number of its size.
+Operations that only move, select or compare data are exact. `spec.operations` lists them; every other one rounds, but
+for sums and products of what was rounded to whole numbers: see `spec.whole`. Both parts of a complex number err as a
+real number of its size.
 
 In a block `with wide(...)`, u_acc replaces u: so a contract states which parts the half types compute in float32. What
 is added in a block `with one_sum()` may be one sum of all the terms. In a block `with apart(x)`, equal elements may err
@@ -78,6 +79,7 @@ from spec.modes import EagerMode
 from spec.noise import Noise
 from spec.operations import COMPUTED, MOVES, OF_TWO, OVER_ALL, PRODUCTS, SCATTERS, SUMS
 from spec.picks import PICKS, Picks
+from spec.whole import WholeNumbers
 
 #: How far an element of one run may exceed the amplitude of another run, relative to it.
 _FOLDED = 2.0**-6
@@ -133,6 +135,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         self._times = times
         self._picks = Picks(times, seed) if times > 1 else None
         self._amplitudes, self._runs, self._length = amplitudes, runs, length
+        self._whole = WholeNumbers()
         #: Operations that were rounded so far.
         self.number = 0
         self._dtype, self._errors = dtype, LargestErrors(dtype)
@@ -164,7 +167,9 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         if own_kind.writes and is_real(args[0]):
             if own_kind.instead is not None:
-                return args[0].copy_(self.__torch_dispatch__(own_kind.instead, types, args, kwargs))
+                values = self.__torch_dispatch__(own_kind.instead, types, args, kwargs)
+                self._whole.written(args[0], values)
+                return args[0].copy_(values)
             raise TypeError(f"{func} works in place, so its result cannot be rounded: a reference must not use it")
         if func is _ELU_BACKWARD and not args[4]:
             return self._slope_of_elu(func, *args)
@@ -192,6 +197,7 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
             self._narrowed[args[0].data_ptr()] = args[0], own
             return own
         if own_kind.moves or (func is _TO_COPY and result.dtype == torch.float64) or _is_extreme(func, args, kwargs):
+            self._whole.moved(func, args, kwargs, result)
             return result
         if isinstance(result, tuple | list):
             return type(result)(self._rounded(func, part, args, kwargs, k) for k, part in enumerate(result))
@@ -290,6 +296,8 @@ class Rounding(EagerMode):  # type: ignore[no-untyped-call]
         if self._runs > 1 and self._amplitudes is None and not of_runs:
             raise UnlikeOneRun
         number, self.number = self.number, self.number + 1
+        if not of_complex and self._whole.exact(func, args, kwargs, result, self._errors.here[0]):
+            return result
         return self._with_errors(func, result, number, args, kwargs, place, of_complex)
 
     def _with_errors(

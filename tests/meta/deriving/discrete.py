@@ -11,7 +11,7 @@ from torch import Tensor
 
 #: Rows and columns of the examples.
 SHAPE = (6, 8)
-_K, _LARGEST, _LEAST, _LEAST_IN_HALF = 2, 127, 1e-12, 1e-6
+_K, _LARGEST, _LARGEST_OF_4, _LEAST, _LEAST_IN_HALF = 2, 127, 7, 1e-12, 1e-6
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -57,6 +57,56 @@ def quantise_in_float32(x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.round(wide / scale).clamp(-_LARGEST, _LARGEST).to(torch.int8), scale.to(x.dtype)
 
 
+def pack(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers of 4 bits in one of 8, added up as real numbers."""
+    wide = _wide(x)
+    scale = wide.abs().amax(-1, keepdim=True).clamp_min(_LEAST) / _LARGEST_OF_4
+    numbers = torch.round(wide / scale).clamp(-8, 7) + 8
+    return (numbers[..., ::2] + 16 * numbers[..., 1::2]).to(torch.uint8), scale
+
+
+def pack_in_integers(x: Tensor) -> tuple[Tensor, Tensor]:
+    wide = _wide(x)
+    scale = wide.abs().amax(-1, keepdim=True).clamp_min(_LEAST) * (1 / _LARGEST_OF_4)
+    numbers = torch.round(wide * (1 / scale)).nan_to_num().to(torch.int32).clamp(-8, 7) + 8
+    return (numbers[..., ::2] | (numbers[..., 1::2] << 4)).to(torch.uint8), scale
+
+
+def pack_asymmetric(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Four numbers of 4 bits in one of 32, with a zero point for each row."""
+    wide = _wide(x)
+    least, most = wide.amin(-1, keepdim=True), wide.amax(-1, keepdim=True)
+    scale = ((most - least) / 15).clamp_min(_LEAST)
+    zero = torch.round(-least / scale)
+    numbers = torch.clamp(torch.floor(wide / scale + 0.5) + zero, 0, 15)
+    powers = 16.0 ** torch.arange(4)
+    return (numbers.unflatten(-1, (-1, 4)) * powers).sum(-1).to(torch.int32), scale, zero.to(torch.int16)
+
+
+def pack_asymmetric_in_integers(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    wide = _wide(x)
+    least, most = torch.aminmax(wide, dim=-1, keepdim=True)
+    scale = ((most - least) * (1 / 15)).clamp_min(_LEAST)
+    zero = torch.round(-least * (1 / scale)).nan_to_num()
+    numbers = (torch.floor(wide / scale + 0.5).nan_to_num() + zero).clamp(0, 15).to(torch.int32).unflatten(-1, (-1, 4))
+    packed = torch.zeros_like(numbers[..., 0])
+    for place in range(4):
+        packed |= numbers[..., place] << 4 * place
+    return packed, scale, zero.to(torch.int16)
+
+
+def rounded_down(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Codes by a division that rounds."""
+    scale = _scale(x)
+    codes = torch.div(_wide(x), scale, rounding_mode="floor") + 128
+    return codes.clamp(0, 255).to(torch.uint8), scale
+
+
+def rounded_down_by_floor(x: Tensor) -> tuple[Tensor, Tensor]:
+    scale = _scale(x)
+    return (torch.floor(_wide(x) / scale).nan_to_num().to(torch.int32) + 128).clamp(0, 255).to(torch.uint8), scale
+
+
 def largest(x: Tensor) -> Tensor:
     return x.argmax(-1)
 
@@ -95,6 +145,9 @@ RIGHT: dict[Callable[..., Any], Callable[..., Any]] = {
     top_k: top_k_by_sorting,
     quantise: quantise_by_inverse,
     quantise_in_its_dtype: quantise_in_float32,
+    pack: pack_in_integers,
+    pack_asymmetric: pack_asymmetric_in_integers,
+    rounded_down: rounded_down_by_floor,
     largest: last_largest,
     positive: positive_by_sign,
     attend: attend_by_parts,
@@ -150,6 +203,26 @@ def narrow_scale(x: Tensor) -> tuple[Tensor, Tensor]:
     return numbers, scale.to(x.dtype)
 
 
+def packs_the_other_way(x: Tensor) -> tuple[Tensor, Tensor]:
+    numbers, scale = pack(x)
+    return (numbers >> 4) | (numbers << 4), scale
+
+
+def cut_at_6(x: Tensor) -> tuple[Tensor, Tensor]:
+    numbers, scale = pack(x)
+    return (numbers & 15).clamp(max=14) | ((numbers >> 4).clamp(max=14) << 4), scale
+
+
+def zero_point_of_one_more(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    packed, scale, zero = pack_asymmetric(x)
+    return packed, scale, zero + 1
+
+
+def rounded_to_zero(x: Tensor) -> tuple[Tensor, Tensor]:
+    scale = _scale(x)
+    return (torch.trunc(_wide(x) / scale).nan_to_num().to(torch.int32) + 128).clamp(0, 255).to(torch.uint8), scale
+
+
 def smallest(x: Tensor) -> Tensor:
     return x.argmin(-1)
 
@@ -187,6 +260,10 @@ WRONG: tuple[tuple[Callable[..., Any], Callable[..., Any], str], ...] = (
     (top_k, narrow_indices, r"dtype of output_1 was torch.int32, but should be torch.int64"),
     (top_k, of_the_smallest, r"output_1 was \d+ at \(0, 0\), but should be"),
     (quantise, towards_zero, r"output_0 was -?\d+ at \(\d, \d\), but should be -?\d+ \["),
+    (pack, packs_the_other_way, r"output_0 was \d+ at \(0, 0\), but should be \d+ \["),
+    (pack, cut_at_6, r"output_0 was \d+ at \(\d, \d\), but should be \d+ \["),
+    (pack_asymmetric, zero_point_of_one_more, r"output_2 was .*\n.* every element is 1 too large"),
+    (rounded_down, rounded_to_zero, r"output_0 was \d+ at \(\d, \d\), but should be \d+ \["),
     (quantise, scale_of_the_wrong_row, r"output_1 was 0\.\d+ at "),
     (largest, smallest, r"output was \d at \(0,\), but should be \d \["),
     (largest, keeps_the_dimension, r"shape of output was \(3, 1\), but should be \(3,\) = \(batch,\)"),
