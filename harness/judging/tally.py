@@ -251,7 +251,9 @@ class Tally:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
                 exact = ""
                 if self.subject.operator.by_reference:
-                    exact = ". Whole numbers are exact once the reference has rounded them: torch.round, .to(torch.int8)"
+                    exact = (
+                        ". Whole numbers are exact once the reference has rounded them: torch.round, .to(torch.int8)"
+                    )
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}{exact}")
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
         rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
