@@ -415,6 +415,10 @@ class Operator:
     #: infinite may be NaN then: x + w (y - x), say, for (1 - w) x + w y. What is NaN since an input is infinite may be
     #: a number. A gradient that is not finite may have any value: NaN times 0 is NaN, and a mask makes it 0.
     by_reference: bool = False
+    #: Whether the gradient is the derivative. That of a straight-through or a surrogate estimator is another one.
+    is_derivative: bool = True
+    #: Whether the reference rounds to whole numbers, so that a result may move by a step: see `spec.steps`.
+    has_steps: bool = False
 
     def __post_init__(self) -> None:
         if self.autocast not in ("", LOWER, FLOAT32):

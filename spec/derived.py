@@ -208,6 +208,8 @@ class Reference:
         families: Sequence[str] = (),
         dtypes: tuple[torch.dtype, ...] = DTYPES,
         unrepeated: Sequence[str] = (),
+        is_derivative: bool = True,
+        has_steps: bool = False,
     ) -> Operator:
         """The contract, with these value families of `FAMILIES`; no element is repeated beside the `unrepeated`."""
         narrow = self.in_float32()
@@ -226,6 +228,8 @@ class Reference:
             narrow=narrow.both if narrow is not None else None,
             by_reference=True,
             by_steps=self.by_steps,
+            is_derivative=is_derivative,
+            has_steps=has_steps,
         )
         made = tuple(
             Family(family, FAMILIES[family].purpose, FAMILIES[family].of(found), family not in unrepeated)

@@ -23,7 +23,7 @@ from spec.operations import CREATIONS, MOVES
 _aten = torch.ops.aten
 
 #: Operations whose results are whole numbers, whatever they are given.
-_ROUNDED = frozenset(
+ROUNDED = frozenset(
     {_aten.ceil.default, _aten.floor.default, _aten.round.default, _aten.sign.default, _aten.trunc.default}
 )
 #: Operations whose results are whole numbers if all that they are given is.
@@ -90,7 +90,7 @@ class WholeNumbers:
 
     def moved(self, func: Any, args: Arguments, kwargs: dict[str, Any], result: Any) -> None:
         """Learn of an operation without rounding."""
-        if func in _ROUNDED:
+        if func in ROUNDED:
             self._any = True
             self._keep(result)
         elif func in CREATIONS or func is _CONSTANT:

@@ -16,10 +16,12 @@ from torch import Tensor
 
 from harness import discovery
 from harness.building.cache import cache_root
+from harness.deriving import chosen_gradient
 from harness.deriving.constants import with_constants
 from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
+from harness.deriving.flat import flat, without
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
 from harness.deriving.multiples import in_units, with_fixed_windows
 from harness.deriving.outputs import with_dtypes
@@ -35,7 +37,7 @@ from harness.errors import UsageError
 from harness.judging.one_thread import one_thread
 from harness.report.atomic_write import write_atomically
 from spec import derived as derived_contracts
-from spec.contract import Operator
+from spec.contract import Operator, TensorArg
 from spec.derived import Reference, function_of
 from spec.envelope import MOST, NUMBERS
 
@@ -66,7 +68,7 @@ def derive_from(function: Callable[..., Any], example: Any = None, text: str = "
 
 def _derived(function: Callable[..., Any], example: Any, text: str, where: str, own: str) -> Derived:
     parameters = parameters_of(function, text, example)
-    tensors = parameters.tensors
+    tensors, gradient = parameters.tensors, chosen_gradient.of(text, function)
     reference = Reference(function, tuple(p.name for p in tensors), parameters.attributes, parameters.positional)
     if any(parameter.shape is None for parameter in tensors):
         exact = tuple(replace(p, example=_exact(p.example)) for p in tensors)
@@ -78,7 +80,10 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     made, lengths, windows = with_fixed_windows(made, lengths, reference.forward)
     made, lengths, in_multiples = in_units(text, made, lengths, reference.forward)
     small, symbols = made.small, symbols_in(made.args)
-    reference, inputs = with_constants(reference, made.args, small)
+    if gradient == chosen_gradient.NONE:
+        inputs = without(made.args, reference.tensors)
+    else:
+        reference, inputs = with_constants(reference, made.args, small)
     refuse_call(text, reference, [arg.cast(x, torch.float64) for arg, x in zip(inputs, made.ordinary(), strict=True)])
     stated = parameters.outputs if not in_multiples and not windows else None
     outputs = outputs_of(text, symbols, small, made.call, stated)
@@ -91,13 +96,21 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     name = f"{own}_by_reference" if own in discovery.operators() else own
     call = caller(inputs, reference.forward)
     found = cases([names.get(symbol, symbol) for symbol in symbols], small, lengths, call, inputs)
-    bare = reference.operator(name, inputs, outputs, found)
-    refuse(text, bare, small)
+    is_derivative = gradient != chosen_gradient.AUTOGRAD
+    bare = reference.operator(name, inputs, outputs, found, is_derivative=is_derivative)
+    has_steps = refuse(text, bare, small)
     reference = with_shifts(reference, bare, small)
     found, without_sizes = with_gradients(bare, found)
     dtypes, without_dtypes = dtypes_of(text, reference, inputs, outputs, small, parameters.dtypes)
     suitable = families(bare, small)
-    operator = reference.operator(name, inputs, outputs, found, suitable.names, dtypes, suitable.unrepeated)
+
+    def contract(inputs: tuple[TensorArg, ...]) -> Operator:
+        of_families = suitable.names, dtypes, suitable.unrepeated
+        return reference.operator(name, inputs, outputs, found, *of_families, is_derivative, has_steps)
+
+    operator = contract(inputs)
+    stepped = flat(operator, small)
+    operator = contract(without(inputs, stepped)) if stepped else operator
     return Derived(
         where,
         getattr(function, "__name__", own),
@@ -107,6 +120,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         (
             *_sentences(operator, rows),
             *(f"{name} has no gradient: an operation of the reference has none of it" for name in reference.constants),
+            *(f"{name} has no gradient: that of the reference is 0 everywhere" for name in stepped),
             *(f"a length is {each}" for each in in_multiples.values()),
             *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),
@@ -123,6 +137,12 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     free = [arg.name for arg in operator.inputs if arg.any_rank]
     if free:
         yield f"{', '.join(free)} may have more leading dimensions"
+    if operator.has_steps and operator.real_outputs:
+        yield "it rounds to whole numbers: nothing is asked of an element that rounding moves by a step"
+    if not operator.is_derivative:
+        yield "the gradient is what autograd returns of the reference, which says that it is not the derivative"
+    if operator.real_outputs and not operator.has_gradient:
+        yield "no gradient is asked: the reference says so, or has none"
     discrete = [arg.name for arg in operator.outputs if not arg.is_floating]
     if discrete:
         yield f"{', '.join(discrete)} must be exactly right wherever rounding does not decide what it is"

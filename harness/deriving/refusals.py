@@ -8,12 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.deriving.chosen_gradient import AUTOGRAD, NONE, advice
 from harness.deriving.wording import first_line, name_of, named
 from harness.errors import UsageError
 from spec.contract import Draw, Operator, Sizes
 from spec.derived import Reference
+from spec.largest_errors import is_real
 from spec.modes import EagerMode
 from spec.rounding import knows
+from spec.steps import STEPS
 
 #: How often a reference is called again with the same arguments.
 _REPEATED = 3
@@ -64,29 +67,36 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
 
 
-def refuse(where: str, operator: Operator, sizes: Sizes) -> None:
-    """Raise UsageError if the reference cannot judge: it is no differentiable function whose rounding is known."""
+def refuse(where: str, operator: Operator, sizes: Sizes) -> bool:
+    """Raise UsageError if the reference cannot judge: it is no differentiable function whose rounding is known.
+
+    Returns whether it rounds to whole numbers.
+    """
     draw = Draw(1)
     inputs = tuple(arg.ordinary(sizes, draw) for arg in operator.inputs)
     inputs = tuple(
         x if arg.is_floating else arg.cast(x, torch.float64) for arg, x in zip(operator.inputs, inputs, strict=True)
     )
-    _refuse_unknown(where, operator, inputs)
+    has_steps = _refuse_unknown(where, operator, inputs)
     _refuse_gradient(where, operator, inputs)
+    return has_steps
 
 
 class _Seen(EagerMode):  # type: ignore[no-untyped-call]
-    """The operations whose rounding the model does not know, and the dtypes besides float64 that were computed."""
+    """The operations whose rounding the model does not know, the dtypes besides float64 that were computed, and whether
+    any operation has steps."""
 
     def __init__(self) -> None:
         super().__init__()
         self.unknown: dict[str, None] = {}
         self.narrow: dict[torch.dtype, None] = {}
+        self.has_steps = False
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
+        self.has_steps = self.has_steps or bool(func in STEPS and is_real(args[0]))
         parts = result if isinstance(result, tuple | list) else (result,)
         for part in (each for each in parts if isinstance(each, Tensor)):
             if part.is_floating_point() and part.dtype != torch.float64:
@@ -96,7 +106,8 @@ class _Seen(EagerMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> None:
+def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
+    """Raise UsageError if an operation is not modelled; returns whether any has steps."""
     with torch.no_grad(), _Seen() as seen:
         outputs = operator.forward(*inputs)
         try:
@@ -117,6 +128,7 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
             f"{where} uses {', '.join(seen.unknown)}, whose rounding errors are not modelled: write it with products, "
             "sums and elementwise functions"
         )
+    return bool(seen.has_steps)
 
 
 def _real_results(operator: Operator) -> Callable[..., tuple[Tensor, ...]]:
@@ -129,10 +141,11 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
     leaves = tuple(tensor.clone().requires_grad_(arg.differentiable) for arg, tensor in pairs)
     outputs = operator.forward(*leaves)
     for arg, output in zip(operator.outputs, outputs, strict=True):
-        if arg.is_floating and not output.requires_grad:
+        if arg.is_floating and operator.has_gradient and not output.requires_grad:
             raise UsageError(
                 f"{where}: {arg.name} does not depend on its arguments through differentiable operations, so there is "
-                "no gradient: remove detach, no_grad, rounding or .item() from the reference"
+                "no gradient: remove detach, no_grad, rounding or .item() from the reference; or, if no gradient is to "
+                f"be judged, write {advice(where, NONE)} below it"
             )
         if not bool(output.isfinite().all()):
             raise UsageError(
@@ -140,7 +153,7 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
                 "reference there (a row that is masked throughout?), or pass an --example whose values lie where it is "
                 "finite"
             )
-    if not operator.has_gradient:
+    if not (operator.has_gradient and operator.is_derivative):
         return
     try:
         torch.autograd.gradcheck(_real_results(operator), leaves, fast_mode=True)
@@ -148,5 +161,7 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
         lines = [line.rstrip(" ,:") for line in str(error).splitlines() if line.strip()][:1]
         raise UsageError(
             f"{where}: autograd's gradient is not that of finite differences in float64 ({' '.join(lines)}): a "
-            "backward of its own is wrong, or .item(), detach or a comparison hides how a result depends on an argument"
+            "backward of its own is wrong, or .item(), detach or a comparison hides how a result depends on an "
+            "argument. If it is meant to be another one, as a straight-through estimator's, write "
+            f"{advice(where, AUTOGRAD)} below the reference"
         ) from error

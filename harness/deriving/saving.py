@@ -70,6 +70,8 @@ def source(derived: Derived, folder: Path) -> str:
         f"    families={derived.families!r},",
         *([f"    unrepeated={unrepeated!r},"] if unrepeated else []),
         *([f"    dtypes=({', '.join(map(str, operator.dtypes))},),"] if operator.dtypes != DTYPES else []),
+        *(["    has_steps=True,  # it rounds to whole numbers"] if operator.has_steps else []),
+        *(["    is_derivative=False,  # the gradient is chosen"] if not operator.is_derivative else []),
         ")",
     ]
     return "\n".join(lines) + "\n"

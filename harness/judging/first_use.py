@@ -27,7 +27,7 @@ def warm_up(subject: Subject, scenario: Scenario) -> None:
     leaves = [tensor for tensor in call.inputs if tensor.requires_grad]
     if leaves:
         ys, gs = call.used(outputs)
-        torch.autograd.grad(ys, leaves, gs)
+        torch.autograd.grad(ys, leaves, gs, allow_unused=True)
 
 
 def hold(subject: Subject) -> str:

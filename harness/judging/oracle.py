@@ -20,7 +20,7 @@ from harness.judging import compiled_noise, stored
 from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import has_evidence
 from harness.judging.scenario import CHANGING, Call, Scenario, realise
-from spec import discrete
+from spec import discrete, steps
 from spec.contract import Operator, Sizes, TensorArg
 from spec.envelope import Block, Envelope, envelopes, widened_noise
 from spec.odd_rows import of_infinite_rows, of_masked_elements, of_unordered_rows
@@ -132,6 +132,8 @@ def _computed(operator: Operator, call: Call, dtype: torch.dtype) -> stored.Resu
         inputs=complete.tensors,
         dtypes=[*(arg.dtype_in(dtype) for arg in operator.outputs), *(dtype for _ in operator.inputs)],
     )
+    if operator.has_steps and operator.real_outputs:
+        found = steps.decided(reference, complete.tensors, dtype, found)
     count = len(operator.outputs)
     outputs = discrete.decided(operator.forward, complete.inputs, dtype, found[:count])
     outputs = of_infinite_rows(operator, complete.inputs, outputs)

@@ -255,7 +255,12 @@ class Tally:
                         ". Whole numbers are exact once the reference has rounded them: torch.round, .to(torch.int8)"
                     )
                 raise NoEvidence(f"zeros or the next integer would have passed too for: {', '.join(blind)}{exact}")
-            raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}")
+            steps = ""
+            if self.subject.operator.has_steps:
+                steps = (
+                    ". Rounding may decide what the reference rounds to: let it round what it has computed in float32"
+                )
+            raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}{steps}")
         rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
         some = {name: number for name, number in rare.items() if number}
         figures = {"scenarios": self.scenarios, **some, "tensors": len(self.evidence), "worst": self.worst}

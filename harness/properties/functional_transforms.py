@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Failure
+from harness.errors import Failure, NotApplicable
 from harness.judging.property import INTEGRATION, Property
 from harness.judging.scenario import realise
 from harness.judging.scenarios import smallest
@@ -48,7 +48,7 @@ def check(subject: Subject) -> dict[str, Any]:
                 f"torch.func.{name} raised {one_line(error)}, but should work "
                 f"(an autograd.Function needs setup_context and a vmap rule) [{scenario.describe(subject.operator)}]"
             ) from error
-        for result, y in zip(found, _flat(transform(subject.operator.forward)(*exact)), strict=True):
+        for result, y in zip(found, _of_reference(subject, transform, exact, name), strict=True):
             got = result.detach().cpu()
             if not y.is_floating_point():
                 if not torch.equal(got, y):
@@ -64,6 +64,20 @@ def check(subject: Subject) -> dict[str, Any]:
                     f"[{scenario.describe(subject.operator)}]"
                 )
     return {"transforms": list(transforms)}
+
+
+def _of_reference(
+    subject: Subject, transform: Callable[..., Callable[..., Any]], inputs: tuple[Tensor, ...], name: str
+) -> list[Tensor]:
+    """What the transform of the reference returns. Raises NotApplicable if a derived contract's has none."""
+    try:
+        return _flat(transform(subject.operator.forward)(*inputs))
+    except Exception as error:
+        if not subject.operator.by_reference:
+            raise
+        raise NotApplicable(
+            f"the reference itself cannot be transformed: torch.func.{name} raised {one_line(error)}"
+        ) from error
 
 
 def _vjp(function: Callable[..., Any], args: tuple[Tensor, ...], places: tuple[int, ...]) -> Any:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
-from harness.errors import Failure
+from harness.errors import Failure, NotApplicable
 from harness.judging.property import GRADCHECK, Property
 from harness.judging.scenario import Scenario
 from harness.judging.scenarios import tagged
@@ -19,6 +19,10 @@ from harness.report.levels import GRADIENTS
 
 def check(subject: Subject) -> dict[str, Any]:
     """Numerical against analytical Jacobian in float64, on every small case."""
+    if not subject.operator.is_derivative:
+        raise NotApplicable(
+            f"the gradient of {subject.operator.title} is chosen: its contract says it is no derivative"
+        )
     cases = tagged(subject.operator, "small")
     for case in cases:
         scenario = Scenario.of(case)
