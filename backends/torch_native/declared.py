@@ -29,6 +29,7 @@ _CAUSAL_CONV1D = declared(
             "combinations",
             "drawn-calls",
             "gradient-subsets",
+            "harvested-sizes",
             "inference-modes",
             "repeated-backward",
             "sizes",
