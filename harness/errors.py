@@ -105,5 +105,9 @@ class NoEvidence(HarnessError):
     """The check ran, but a wrong answer would have passed it too. Verdict `no-evidence`."""
 
 
+class NotTaken(NoEvidence):
+    """The reference of a derived contract raises an error for this call: nobody knows what should come out."""
+
+
 class NotApplicable(HarnessError):
     """The property does not apply to this operator, or this machine cannot tell. Verdict `not-run`, with the reason."""

@@ -28,6 +28,7 @@ COMMANDS = {
     "gate": "is this tree slower than another commit? Exit code 0 no, 1 yes, 4 cannot tell",
     "fuzz": "pass hostile arguments to compiled backends, in processes of their own",
     "contract": "show, or write, the contract that is derived from a reference function",
+    "from-modules": "write a module and its rival (KernelBench's Model and ModelNew) as functions that can be judged",
     "reached": "build C++ and CUDA sources for gcov, judge them, and list what no call reached",
     "compute-sanitizer": "run CUDA kernels, a candidate's too, under compute-sanitizer; needs a GPU",
     "new-operator": "write a package with a contract and a backend that run",

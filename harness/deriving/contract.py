@@ -23,7 +23,7 @@ from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
 from harness.deriving.flat import flat, without
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
-from harness.deriving.multiples import in_units, with_fixed_windows
+from harness.deriving.multiples import in_units, shrunk, with_fixed_windows
 from harness.deriving.outputs import with_dtypes
 from harness.deriving.parameters import TensorParameter, parameters_of
 from harness.deriving.refusals import refuse, refuse_call
@@ -79,6 +79,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
     made = inputs_of(text, tensors, lengths, reference.forward)
     made, lengths, windows = with_fixed_windows(made, lengths, reference.forward)
     made, lengths, in_multiples = in_units(text, made, lengths, reference.forward)
+    made = shrunk(made)
     small, symbols = made.small, symbols_in(made.args)
     if gradient == chosen_gradient.NONE:
         inputs = without(made.args, reference.tensors)

@@ -27,6 +27,8 @@ _TIMES = (1, 2, 3, 5, 7)
 _POWERS = (0, 1, 2, 3, 5)
 #: Largest least length that is looked for, and how much longer ones are tried: one of 1 may broadcast.
 _LEAST, _LONGER = 64, range(1, 9)
+#: Lengths of small calls that take the place of larger ones.
+_SMALL = range(3, 11)
 #: How many times as large as the small ones other sizes are, beside which a length must be taken too, and most elements
 #: of a call with these.
 _LARGER, _ELEMENTS = 4, 2**20
@@ -96,6 +98,20 @@ def in_units(
     own = {symbol: n // units.get(symbol, 1) - least.get(symbol, 0) for symbol, n in lengths.items()}
     said = {symbol: f"{text}: the reference refuses {refused[symbol]}" for symbol, text in names.items()}
     return Inputs(args, small, call), own, said
+
+
+def shrunk(made: Inputs) -> Inputs:
+    """The inputs with smaller lengths where those of the example were kept, since smaller ones did not fit together.
+
+    What kept them, such as channels in eight groups, has a symbol of its own by now. Small calls make a quick verdict.
+    """
+    small = dict(made.small)
+    for symbol, length in made.small.items():
+        if length > max(_SMALL):
+            free = [tried for tried in _SMALL if tried not in small.values()]
+            taken = (tried for tried in free if _is_taken(made.call, {**small, symbol: tried}))
+            small[symbol] = next(taken, length)
+    return replace(made, small=small)
 
 
 def _in_units(arg: TensorArg, names: Mapping[str, str]) -> TensorArg:

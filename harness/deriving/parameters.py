@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.deriving.modules import is_module
 from harness.deriving.wording import named
 from harness.errors import UsageError
 from spec.contract import DTYPES, evaluate
@@ -101,10 +102,10 @@ def parameters_of(function: Callable[..., Any], where: str, example: Any = None)
 
 
 def _signature(function: Callable[..., Any], where: str) -> inspect.Signature:
-    if isinstance(function, torch.nn.Module):
+    if is_module(function):
         raise UsageError(
-            f"{where} is an nn.Module, but should be a function: pass its parameters as arguments, for example with "
-            "torch.func.functional_call"
+            f"{where} is an nn.Module, but should be a function of inputs and parameters: `python -m harness "
+            "from-modules --reference FILE.py:Model --candidate FILE.py:ModelNew` writes one"
         )
     try:
         return inspect.signature(function, eval_str=True)

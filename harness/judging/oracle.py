@@ -15,7 +15,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from harness.errors import HarnessError, NoEvidence
+from harness.errors import HarnessError, NotTaken
 from harness.judging import compiled_noise, stored
 from harness.judging.by_identity import ByIdentity
 from harness.judging.compare import has_evidence
@@ -92,7 +92,7 @@ def given(operator: Operator, call: Call) -> dict[str, Tensor | None]:
 
 @contextmanager
 def said_by_the_reference(operator: Operator, call: Call) -> Iterator[None]:
-    """Raises NoEvidence where the reference of a derived contract raises: it cannot say what should come out."""
+    """Raises NotTaken where the reference of a derived contract raises: it cannot say what should come out."""
     try:
         yield
     except HarnessError:
@@ -102,7 +102,7 @@ def said_by_the_reference(operator: Operator, call: Call) -> Iterator[None]:
             raise
         sizes = ", ".join(f"{expression}={size}" for expression, size in _sizes(operator, call).items())
         said = " ".join(str(error).split()) or "no reason"
-        raise NoEvidence(
+        raise NotTaken(
             f"the reference raised {type(error).__name__}: {said} for {sizes}, so that no implementation can be asked: "
             "make the reference take such a call"
         ) from error

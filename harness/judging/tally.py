@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.errors import Ended, Failure, NoEvidence
+from harness.errors import Ended, Failure, NoEvidence, NotTaken
 from harness.judging import ulps
 from harness.judging.compare import ANYTHING, NOT_FINITE, SAME, Comparison, compare, shown
 from harness.judging.divergence import first_divergence
@@ -47,6 +47,8 @@ class Tally:
         self.suspected: list[str] = []
         #: Those of calls of which nothing is asked then.
         self.undecided: list[str] = []
+        #: What the reference of a derived contract said of calls that it does not take.
+        self.not_taken: list[str] = []
         #: Counts of `harness.judging.ulps.histogram`, for outputs and for gradients.
         self.ulps: dict[str, Tensor] = {}
         self.evidence: dict[str, bool] = {}
@@ -56,10 +58,13 @@ class Tally:
         """Call the candidate once and compare all that it returns with the oracle. Raises Failure with a reproducer.
 
         Where the reference in this dtype fails too, there is no evidence at the end; with `spared`, nothing is asked.
+        Nor is anything asked of a call that the reference does not take.
         """
         try:
             # To explain a failure takes longer than the call, and is in vain where nothing is asked.
             self._run(scenario, what, explained=not spared)
+        except NotTaken as why:
+            self.not_taken.append(str(why))
         except Failure as failure:
             if not self.doubts(scenario, failure, spared):
                 told = self._explained(scenario, what, failure) if spared and failure.tensor else failure
@@ -246,6 +251,8 @@ class Tally:
             raise NoEvidence(
                 f"the suite suspects itself: the reference in {dtype} fails there too. Please report it{more}: {first}"
             )
+        if self.not_taken and not self.scenarios:
+            raise NoEvidence(self.not_taken[0])
         blind = self.blind()
         if blind and not self.subject.is_part:
             if not set(blind) - {arg.name for arg in self.subject.operator.outputs if not arg.is_floating}:
@@ -261,7 +268,11 @@ class Tally:
                     ". Rounding may decide what the reference rounds to: let it round what it has computed in float32"
                 )
             raise NoEvidence(f"zeros or a 5% error would have passed too for: {', '.join(blind)}{steps}")
-        rare = {"beyond_float64": self.precise, "undecided": len(self.undecided)}
+        rare = {
+            "beyond_float64": self.precise,
+            "undecided": len(self.undecided),
+            "not_taken": len(self.not_taken),
+        }
         some = {name: number for name, number in rare.items() if number}
         figures = {"scenarios": self.scenarios, **some, "tensors": len(self.evidence), "worst": self.worst}
         figures |= {EVIDENT: dict(sorted(self.evidence.items()))} if self.subject.is_part else {}

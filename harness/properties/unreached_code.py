@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from harness.errors import Failure, NotApplicable
+from harness.errors import Failure, NotApplicable, NotTaken
 from harness.executing.watching import Watcher
 from harness.judging.combinations import WITHOUT_GRAD, combinations_of, without_grad
 from harness.judging.constants import reached as named_by
@@ -71,10 +71,19 @@ class _Search:
             with self.watch.watching():
                 subject.gradients(call, subject.outputs(call, scenario), scenario)
         except Failure as failure:
-            raise failure.adding(reproducer=script(subject, scenario, str(failure))) from failure
+            if self._is_taken(scenario):
+                raise failure.adding(reproducer=script(subject, scenario, str(failure))) from failure
         with self._noting(scenario) as new:
             if new or self.watch.disturbed or not self.corpus:
                 self.tally.run(scenario)
+
+    def _is_taken(self, scenario: Scenario) -> bool:
+        """Whether the reference takes such a call."""
+        try:
+            expected(self.subject.operator, scenario, self.subject.dtype)
+        except NotTaken:
+            return False
+        return True
 
     def make_without_grad(self, scenario: Scenario, mode: str) -> None:
         """The same in a mode without grad; nothing requires grad either. Raises Failure."""

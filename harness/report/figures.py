@@ -118,7 +118,7 @@ def totals(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     worst = [figures["worst"] for figures in every if "worst" in figures]
     if worst:
         made["worst"] = max(worst, key=lambda figure: figure["used"])
-    for count in ("scenarios", "beyond_float64", "undecided"):
+    for count in ("scenarios", "beyond_float64", "undecided", "not_taken"):
         counts = [figures[count] for figures in every if count in figures]
         if counts:
             made[count] = sum(counts)
