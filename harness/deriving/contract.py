@@ -121,7 +121,7 @@ def _derived(function: Callable[..., Any], example: Any, text: str, where: str, 
         (
             *_sentences(operator, rows),
             *(f"{name} has no gradient: an operation of the reference has none of it" for name in reference.constants),
-            *(f"{name} has no gradient: that of the reference is 0 everywhere" for name in stepped),
+            *(f"{name} has no gradient: that of the reference is 0 everywhere, or noise" for name in stepped),
             *(f"a length is {each}" for each in in_multiples.values()),
             *(f"the window {symbol} has the length {length}" for symbol, length in windows.items()),
         ),

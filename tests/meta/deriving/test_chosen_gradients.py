@@ -224,7 +224,7 @@ def test_what_is_wrong_fails(
 
 def test_what_was_found_is_said_and_read_back(tmp_path: Path) -> None:
     found = derived(fake_quantise, (X, SCALE))
-    assert "scale has no gradient: that of the reference is 0 everywhere" in found.found
+    assert "scale has no gradient: that of the reference is 0 everywhere, or noise" in found.found
     assert [arg.differentiable for arg in found.operator.inputs] == [True, False]
     path = tmp_path / "contract.py"
     path.write_text(source(found, tmp_path).replace("function_of('',", f"function_of({__file__!r},"))
@@ -242,6 +242,21 @@ def test_a_gradient_that_only_large_values_show_is_asked() -> None:
 
     found = derive_from(limited, (X, torch.full((64,), 100.0)))
     assert [arg.differentiable for arg in found.operator.inputs] == [True, True]
+
+
+def test_a_gradient_that_is_noise_alone_is_not_asked() -> None:
+    """A normalisation subtracts the bias again: its gradient is a few units of the last place of what cancels."""
+
+    def shifted(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return torch.nn.functional.layer_norm(x * weight + bias, x.shape[-1:])
+
+    def without_the_bias(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return torch.nn.functional.layer_norm(x * weight, x.shape[-1:])
+
+    example = X, torch.randn(64), torch.randn(1)
+    assert [arg.differentiable for arg in derived(shifted, example).operator.inputs] == [True, True, False]
+    for name in QUICK[:3]:
+        assert _cell(shifted, without_the_bias, example, name, torch.float32).verdict == PASS
 
 
 def test_a_reference_without_a_derivative_says_what_to_write() -> None:
