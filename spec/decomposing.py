@@ -113,6 +113,28 @@ def _distances(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
     return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)  # type: ignore[no-any-return]
 
 
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Batch norm with running statistics, which it would change in training; no result depends on that change."""
+    own = _aten._native_batch_norm_legit.no_stats
+    if training:
+        return own(x, weight, bias, True, momentum, eps)
+    shape = [1, -1, *[1] * (x.dim() - 2)]
+    rstd = torch.rsqrt(variance + eps)
+    result = (x - mean.view(shape)) * rstd.view(shape)
+    result = result if weight is None else result * weight.view(shape)
+    result = result if bias is None else result + bias.view(shape)
+    return result, x.new_empty(0), x.new_empty(0)
+
+
 def _rounded_quotient(x: Tensor, y: Any, *, rounding_mode: str) -> Tensor:
     """A quotient that errs, rounded to a whole number: another one than the exact quotient's if that is nearly one."""
     quotient: Tensor = x / y
@@ -128,6 +150,7 @@ def _known() -> Mapping[Any, Callable[..., Any]]:
         **fourier.STEPS,
         **interpolating.STEPS,
         _aten._cdist_forward.default: _distances,
+        _aten._native_batch_norm_legit.default: _batch_norm,
         _aten._safe_softmax.default: _safe_softmax,
         _aten.addbmm.default: _sum_of_products,
         _aten.div.Tensor_mode: _rounded_quotient,

@@ -20,6 +20,7 @@ from harness.judging.judge import judge
 from harness.judging.subject import Subject
 from harness.properties import all_properties
 from harness.report.cell import NO_EVIDENCE, PASS
+from spec.decomposing import steps
 from spec.derived import function_of
 
 PROBLEM = """
@@ -173,3 +174,31 @@ def test_small_lengths_take_the_place_of_those_of_the_example() -> None:
     found = derive_from(grouped, (torch.randn(8, 3, 32, 32), torch.randn(16, 3, 3, 3)))
     (small,) = (case for case in found.operator.cases if case.name == "small")
     assert max(small.sizes.values()) <= 10
+
+
+def _with_statistics(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Batch norm as a module calls it in training: it changes its buffers, which are copies."""
+    mean = torch.zeros(x.shape[1], dtype=x.dtype)
+    return F.batch_norm(x, mean, mean + 1, weight, bias, True)
+
+
+def _without_statistics(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.batch_norm(x, None, None, weight, bias, True)
+
+
+def test_batch_norm_may_change_its_running_statistics() -> None:
+    operator = derive_from(_with_statistics, (torch.randn(4, 3, 5), torch.randn(3), torch.randn(3))).operator
+    for name in ("forward-parity", "vjp-parity"):
+        cell = judge(Subject(operator, "it", "cpu", torch.float32, _without_statistics), all_properties()[name])
+        assert cell.verdict == PASS, cell.reason
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("affine", [True, False])
+def test_the_steps_of_batch_norm(training: bool, affine: bool) -> None:
+    x, mean, variance = torch.randn(4, 3, 5).double(), torch.randn(3).double(), torch.rand(3).double() + 0.5
+    weight, bias = (torch.randn(3).double(), torch.randn(3).double()) if affine else (None, None)
+    given = (x, weight, bias, mean, variance, training, 0.1, 1e-5)
+    batch_norm = torch.ops.aten._native_batch_norm_legit.default
+    found = steps(batch_norm)(*given)[0]  # type: ignore[misc]
+    assert torch.allclose(found, batch_norm(*given)[0])

@@ -110,7 +110,7 @@ def _raises() -> None:
         (scaled, (torch.ones(2), object()), "weight was an object, but should be a tensor, a number, a flag"),
         (_complex, (torch.ones(2) + 0j,), "x was torch.complex64, but should be of real numbers"),
         (_no_tensor, (3,), "has no parameter that is a tensor, so there is nothing to judge"),
-        (torch.nn.Linear(2, 2), (torch.ones(2),), "is an nn.Module, but should be a function: pass its parameters"),
+        (torch.nn.Linear(2, 2), (torch.ones(2),), "is an nn.Module, but should be a function of inputs and parameters"),
         (torch.add, (torch.ones(2), torch.ones(2)), "has no signature that Python can read: wrap it"),
         (scaled, 3, r"--example gave 3, but should give the arguments of it: a tuple, or a dict"),
         (scaled, _raises, "--example raised ZeroDivisionError: no, but should return the arguments of it"),
