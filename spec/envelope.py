@@ -84,7 +84,7 @@ class Envelope:
     any run of max|e|, of the root mean square of e, and of |<e, y>| / <y, y>. Where few elements err independently, the
     first two are larger: see `_of_few`. All are taken over `usable`: the elements where `exact` is representable in
     `dtype` and every run was finite. `undecided` are others where rounding alone decides between a finite number and
-    one that is not, as shown by the runs or by `CLIFF` sigma: nothing is asked.
+    one that is not, as shown by the runs or by `CLIFF` sigma, or between two steps (`spec.steps`): nothing is asked.
 
     Of a tensor of integers or truth values, `exact` is in its own dtype, `usable` are the elements that no rounding
     changes (see `spec.discrete`), `undecided` the others, and all else is 0. In one of `NUMBERS`, `usable` are also the
