@@ -84,8 +84,8 @@ class WholeNumbers:
     """Which tensors of one evaluation hold whole numbers: constants, and what is made of the first that is rounded."""
 
     def __init__(self) -> None:
-        #: By the address of its memory. A tensor that is kept keeps the address.
-        self._kept: dict[int, Tensor] = {}
+        #: By the address of its memory, with whether it is made of what was rounded. A kept tensor keeps the address.
+        self._kept: dict[int, tuple[Tensor, bool]] = {}
         self._any = False
 
     def moved(self, func: Any, args: Arguments, kwargs: dict[str, Any], result: Any) -> None:
@@ -95,8 +95,8 @@ class WholeNumbers:
             self._keep(result)
         elif func in CREATIONS or func is _CONSTANT:
             if func not in _UNSET and is_real(result) and _are_all_whole(result):
-                self._keep(result)
-        elif self._any and (func in MOVES or func is _TO_COPY) and self._some_whole(args):
+                self._keep(result, rounded=False)
+        elif self._any and (func in MOVES or func is _TO_COPY) and self._some_rounded(args):
             if not self._are_whole((*args, *kwargs.values())):
                 return
             for part in result if isinstance(result, tuple | list) else (result,):
@@ -105,13 +105,13 @@ class WholeNumbers:
     def exact(self, func: Any, args: Arguments, kwargs: dict[str, Any], result: Tensor, unit: float) -> bool:
         """Whether an operation that rounds has nothing to round, in a dtype of that roundoff. Learns of its result."""
         if func is _POWER and self._are_whole(args) and _are_all_whole(result, unit):
-            self._keep(result)
+            self._keep(result, rounded=False)
             return True
         if not (self._any and result.numel()):
             return False
-        if func in _CLOSED and self._some_whole(args) and self._are_whole((*args, *kwargs.values())):
+        if func in _CLOSED and self._some_rounded(args) and self._are_whole((*args, *kwargs.values())):
             stays_whole = True
-        elif func in _SCALES and self._holds(args[0]) and _is_power_of_2(args[1]):
+        elif func in _SCALES and self._some_rounded(args[:1]) and _is_power_of_2(args[1]):
             stays_whole = False
         else:
             return False
@@ -123,18 +123,21 @@ class WholeNumbers:
 
     def written(self, to: Tensor, values: Any) -> None:
         """Learn that these values were written into a tensor."""
-        if self._kept and not self._holds(values):
-            self._kept.pop(_address(to), None)
+        whole, address = self._holds(values), _address(to)
+        before = self._kept.pop(address, None) if self._kept else None
+        if before is not None and whole:
+            self._kept[address] = before[0], before[1] or self._kept.get(_address(values), before)[1]
 
-    def _keep(self, tensor: Any) -> None:
+    def _keep(self, tensor: Any, rounded: bool = True) -> None:
         if is_real(tensor) and tensor.numel():
-            self._kept[_address(tensor)] = tensor
+            self._kept[_address(tensor)] = tensor, rounded
 
     def _holds(self, value: Any) -> bool:
         return is_real(value) and _address(value) in self._kept
 
-    def _some_whole(self, args: Arguments) -> bool:
-        return any(map(self._holds, _parts(args)))
+    def _some_rounded(self, args: Arguments) -> bool:
+        """Whether any of these is made of what was rounded. Of constants alone a contract makes errors: `ones * 1`."""
+        return any(self._holds(part) and self._kept[_address(part)][1] for part in _parts(args))
 
     def _are_whole(self, args: Arguments) -> bool:
         """Whether all arguments are whole numbers: such tensors, integers, or numbers without a fraction."""

@@ -50,6 +50,7 @@ EXACT: dict[str, Callable[[Tensor], Tensor]] = {
 
 ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     "of-inputs": lambda x: x + 8,
+    "of-constants": lambda x: torch.sign(x) * 0 + (torch.ones_like(x) * 1),
     "of-whole-inputs": lambda x: torch.tensor([3.0], dtype=torch.float64) + x * 0,
     "with-a-fraction": lambda x: torch.round(x) + 0.3,
     "clamped-at-a-fraction": lambda x: torch.round(x).clamp(max=6.3) + 1,
