@@ -38,11 +38,12 @@ def kind(func: Any) -> Kind:
     """The kind of an operation."""
     moves, made_of = func in MOVES, None if func in MOVES else steps(func)
     # Batch norm writes its running statistics, which are none of its results.
-    writes = bool(func._schema.is_mutable) and (made_of is None or functional(func) is not None)
+    instead = functional(func)
+    writes = bool(func._schema.is_mutable) and (made_of is None or instead is not None)
     return Kind(
         changes_shape=torch.Tag.inplace_view in func.tags,
         writes=writes,
-        instead=functional(func) if writes else None,
+        instead=instead if writes else None,
         moves=moves,
         made_of=made_of,
         returns_a_part=any(value.alias_info is not None for value in func._schema.returns),

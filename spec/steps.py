@@ -87,7 +87,7 @@ class _Recorder(EagerMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if _has_steps(func, args):
+        if has_steps(func, args):
             self.results.append(result.clone())
         return result
 
@@ -103,9 +103,9 @@ class _Replayer(EagerMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         instead = functional(func)
-        if instead is not None and _has_steps(instead, args):
+        if instead is not None and has_steps(instead, args):
             return args[0].copy_(next(self._results))
-        if not _has_steps(func, args):
+        if not has_steps(func, args):
             return func(*args, **(kwargs or {}))
         made_of = steps(func)
         if made_of is None:
@@ -114,5 +114,6 @@ class _Replayer(EagerMode):  # type: ignore[no-untyped-call]
             return made_of(*args, **(kwargs or {}))
 
 
-def _has_steps(func: Any, args: tuple[Any, ...]) -> bool:
+def has_steps(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the result of an operation moves by a step where its arguments move by nearly nothing."""
     return func in STEPS and is_real(args[0])

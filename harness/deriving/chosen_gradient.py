@@ -20,8 +20,9 @@ def of(where: str, function: Callable[..., Any]) -> str:
     """What the function's attribute says; DERIVATIVE without one. Raises UsageError if it is something else."""
     said = getattr(function, _ATTRIBUTE, DERIVATIVE)
     if said not in (DERIVATIVE, AUTOGRAD, NONE):
-        was = repr(said) if isinstance(said, str) else named(said)
-        raise UsageError(f"{where}.{_ATTRIBUTE} was {was}, but should be {DERIVATIVE!r}, {AUTOGRAD!r} or {NONE!r}")
+        raise UsageError(
+            f"{where}.{_ATTRIBUTE} was {named(said)}, but should be {DERIVATIVE!r}, {AUTOGRAD!r} or {NONE!r}"
+        )
     return str(said)
 
 

@@ -26,8 +26,12 @@ def with_constants(
     others = [name for name in wanted if name not in constants]
     if not others or not _has_gradient(reference, inputs, small, others):
         return reference, inputs
-    marked = tuple(replace(arg, differentiable=arg.differentiable and arg.name not in constants) for arg in inputs)
-    return replace(reference, constants=constants), marked
+    return replace(reference, constants=constants), without(inputs, constants)
+
+
+def without(inputs: tuple[TensorArg, ...], names: Collection[str]) -> tuple[TensorArg, ...]:
+    """The inputs, of which these have no gradient."""
+    return tuple(replace(arg, differentiable=arg.differentiable and arg.name not in names) for arg in inputs)
 
 
 def _has_gradient(reference: Reference, inputs: tuple[TensorArg, ...], small: Sizes, wanted: Collection[str]) -> bool:

@@ -17,11 +17,11 @@ from torch import Tensor
 from harness import discovery
 from harness.building.cache import cache_root
 from harness.deriving import chosen_gradient
-from harness.deriving.constants import with_constants
+from harness.deriving.constants import with_constants, without
 from harness.deriving.derived import Derived
 from harness.deriving.dtypes import dtypes_of
 from harness.deriving.families import families
-from harness.deriving.flat import flat, without
+from harness.deriving.flat import flat
 from harness.deriving.invariants import renamed, renaming, row_symbol, with_any_rank
 from harness.deriving.multiples import in_units, shrunk, with_fixed_windows
 from harness.deriving.outputs import with_dtypes

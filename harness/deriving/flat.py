@@ -7,13 +7,11 @@ is asked.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from harness.judging.scenario import Scenario, realise
-from spec.contract import Draw, Operator, Sizes, TensorArg
+from spec.contract import Draw, Operator, Sizes
 
 #: Calls with ordinary values. In each family of values there is one more.
 _CALLS = 4
@@ -53,8 +51,3 @@ def flat(operator: Operator, sizes: Sizes) -> tuple[str, ...]:
 def _is_noise(gradient: Tensor, moved: Tensor) -> bool:
     """Whether a gradient changes with inputs that hardly do."""
     return not float((gradient - moved).norm()) < _PART * float(gradient.norm())
-
-
-def without(inputs: tuple[TensorArg, ...], names: tuple[str, ...]) -> tuple[TensorArg, ...]:
-    """The inputs, of which these have no gradient."""
-    return tuple(replace(arg, differentiable=arg.differentiable and arg.name not in names) for arg in inputs)

@@ -60,7 +60,7 @@ def problem(text: str) -> Problem:
             "harness judge`"
         )
     module = vars(sys.modules[found.__module__])
-    made_with = _called(module, where, _INIT, ())
+    made_with = _called(module, where, _INIT)
     if not _is_literal(made_with):
         raise UsageError(
             f"--reference: {_INIT} of {where} returned {made_with!r}, but should return numbers, texts and lists or "
@@ -68,7 +68,7 @@ def problem(text: str) -> Problem:
         )
     if _INPUTS not in module:
         raise UsageError(f"--reference: {where} has no function {_INPUTS}: write one that returns arguments of forward")
-    given = _called(module, where, _INPUTS, ())
+    given = _called(module, where, _INPUTS)
     try:
         made = found(*made_with)
         made(*given)
@@ -164,10 +164,11 @@ def _parts(option: str, text: str) -> tuple[Path, str]:
     return Path(where), name
 
 
-def _called(module: dict[str, Any], where: Path, name: str, default: tuple[Any, ...]) -> tuple[Any, ...]:
+def _called(module: dict[str, Any], where: Path, name: str) -> tuple[Any, ...]:
+    """What that function of the module returns; nothing if it has none."""
     function: Callable[[], Any] | None = module.get(name)
     if function is None:
-        return default
+        return ()
     try:
         found = function()
     except Exception as error:

@@ -13,10 +13,9 @@ from harness.deriving.wording import first_line, name_of, named
 from harness.errors import UsageError
 from spec.contract import Draw, Operator, Sizes
 from spec.derived import Reference
-from spec.largest_errors import is_real
 from spec.modes import EagerMode
 from spec.rounding import knows
-from spec.steps import STEPS
+from spec.steps import has_steps
 
 #: How often a reference is called again with the same arguments.
 _REPEATED = 3
@@ -96,7 +95,7 @@ class _Seen(EagerMode):  # type: ignore[no-untyped-call]
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        self.has_steps = self.has_steps or bool(func in STEPS and is_real(args[0]))
+        self.has_steps = self.has_steps or has_steps(func, args)
         parts = result if isinstance(result, tuple | list) else (result,)
         for part in (each for each in parts if isinstance(each, Tensor)):
             if part.is_floating_point() and part.dtype != torch.float64:
