@@ -51,6 +51,17 @@ def check_declared(where: str, declared: object, shown: str) -> dict[str, str]:
     return declared
 
 
+def forward_name(operator: str) -> str:
+    """The name of the contract of that operator without its gradient: results of the two are not to be mixed up."""
+    return f"{operator}_forward"
+
+
+def by_forward(text: str) -> str:
+    """`lltm=FILE.py:FUNCTION` judged by the contract without the gradient."""
+    operator, _, place = text.partition("=")
+    return f"{forward_name(operator)}={place}"
+
+
 def candidate(text: str) -> Candidate:
     """Read `lltm=FILE.py:FUNCTION` or `lltm=package.module:FUNCTION`. Raises UsageError; nothing is imported."""
     operator_name, equals, place = text.partition("=")

@@ -18,9 +18,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = parsing.parser("contract", COMMANDS["contract"])
     parser.add_argument("reference", metavar="FILE.py:FUNCTION", help="the function that you trust")
     parser.add_argument("--example", default="", help="a function that returns the arguments of one call")
+    parser.add_argument("--forward-only", action="store_true", help="ask no gradient")
     parser.add_argument("--save", type=Path, help="write the file; judge with --spec-path FILE")
     given = parser.parse_args(arguments)
-    derived = derive(given.reference, given.example)
+    derived = derive(given.reference, given.example, given.forward_only)
     folder = given.save.parent if given.save else Path.cwd()
     text = source(derived, folder)
     if given.save is None:

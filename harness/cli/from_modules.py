@@ -36,7 +36,7 @@ def _written(given: argparse.Namespace) -> str:
     write_atomically(candidate, text)
     slow, example = modules.function_in(found, found.where), modules.example_of(found)
     return (
-        f"written: {reference} and {candidate}. Judge them:\n"
+        f"written: {reference} and {candidate}. Judge them; with --forward-only if the answer has no backward:\n"
         f"python -m harness judge --candidate {candidate}:{name} --reference {reference}:{slow} "
         f"--example {reference}:{example}"
     )

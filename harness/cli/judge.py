@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backends.devices import CPU
-from harness.candidate import candidate
+from harness.candidate import by_forward, candidate
 from harness.cli import watching
 from harness.errors import HarnessError
 from harness.pytest_plugin import invocation
@@ -77,11 +77,14 @@ def _start_early(arguments: Sequence[str]) -> int:
     parser.add_argument("--candidate", action="append", default=[])
     for name in ("--device", "--reference", "--isolate", "--sandbox"):
         parser.add_argument(name, default="")
+    parser.add_argument("--forward-only", action="store_true")
     try:
         given, _ = parser.parse_known_args(arguments)
         if given.candidate and given.isolate != "off" and "-h" not in arguments and "--help" not in arguments:
             text = given.candidate[0]
             named = text if "=" in text else f"{given.reference.rpartition(':')[2]}={text}"
+            if given.forward_only and not given.reference:
+                named = by_forward(named)
             launching.begin_candidate(candidate(named).text, given.sandbox or "auto", given.device or CPU)
     except (argparse.ArgumentError, HarnessError):
         return 0

@@ -45,16 +45,19 @@ from spec.envelope import MOST, NUMBERS
 _SEED = 0
 
 
-def derive(text: str, example: str = "") -> Derived:
+def derive(text: str, example: str = "", forward_only: bool = False) -> Derived:
     """The contract of `FILE.py:FUNCTION` or `package.module:FUNCTION`; `example` names a function in the same way.
 
-    Raises UsageError, with the reason and what to do, for a reference that cannot be used.
+    With `forward_only` no gradient is asked, whatever the function says of its own. Raises UsageError, with the reason
+    and what to do, for a reference that cannot be used.
     """
     where, function = _found("--reference", text)
-    return derive_from(function, _found("--example", example)[1] if example else None, text, where)
+    return derive_from(function, _found("--example", example)[1] if example else None, text, where, forward_only)
 
 
-def derive_from(function: Callable[..., Any], example: Any = None, text: str = "", where: str = "") -> Derived:
+def derive_from(
+    function: Callable[..., Any], example: Any = None, text: str = "", where: str = "", forward_only: bool = False
+) -> Derived:
     """The contract of a function; `example` is a tuple or dict of its arguments, or a function that returns one.
 
     `text` names the function in messages, and `where` is its file or module. Raises as `derive` does.
@@ -63,12 +66,13 @@ def derive_from(function: Callable[..., Any], example: Any = None, text: str = "
     with one_thread(), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # what PyTorch says about sizes that are only tried
         torch.manual_seed(_SEED)
-        return _derived(function, example, text or own, where, own if own.isidentifier() else "reference")
+        gradient = chosen_gradient.NONE if forward_only else chosen_gradient.of(text or own, function)
+        return _derived(function, example, text or own, where, own if own.isidentifier() else "reference", gradient)
 
 
-def _derived(function: Callable[..., Any], example: Any, text: str, where: str, own: str) -> Derived:
+def _derived(function: Callable[..., Any], example: Any, text: str, where: str, own: str, gradient: str) -> Derived:
     parameters = parameters_of(function, text, example)
-    tensors, gradient = parameters.tensors, chosen_gradient.of(text, function)
+    tensors = parameters.tensors
     reference = Reference(function, tuple(p.name for p in tensors), parameters.attributes, parameters.positional)
     if any(parameter.shape is None for parameter in tensors):
         exact = tuple(replace(p, example=_exact(p.example)) for p in tensors)
@@ -143,7 +147,7 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
     if not operator.is_derivative:
         yield "the gradient is what autograd returns of the reference, which says that it is not the derivative"
     if operator.real_outputs and not operator.has_gradient:
-        yield "no gradient is asked: the reference says so, or has none"
+        yield "no gradient is asked: the reference has none or says so, or --forward-only does"
     discrete = [arg.name for arg in operator.outputs if not arg.is_floating]
     if discrete:
         yield f"{', '.join(discrete)} must be exactly right wherever rounding does not decide what it is"
@@ -159,15 +163,16 @@ def _sentences(operator: Operator, rows: str | None) -> Iterator[str]:
             yield f"{arg.name} has values from {arg.low} to {arg.high}, as in the example; outside is no result"
 
 
-def contract_file(text: str, example: str = "") -> tuple[Path, str]:
+def contract_file(text: str, example: str = "", forward_only: bool = False) -> tuple[Path, str]:
     """The file of a derived contract in the cache, and the operator's name. It is derived once for the same sources."""
     read = [part for path in _sources(text, example) for part in (str(path.resolve()).encode(), path.read_bytes())]
-    digest = hashlib.sha256(b"\0".join([text.encode(), example.encode(), torch.__version__.encode(), *read]))
+    asked = (text, example, torch.__version__, str(forward_only))
+    digest = hashlib.sha256(b"\0".join([*(each.encode() for each in asked), *read]))
     path = cache_root() / "contracts" / f"{digest.hexdigest()[:16]}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         if not path.exists():
-            write_atomically(path, source(derive(text, example), path.parent))
+            write_atomically(path, source(derive(text, example, forward_only), path.parent))
     name: str = discovery.import_file(path, f"external_spec_{path.stem}").OPERATOR.name
     return path, name
 

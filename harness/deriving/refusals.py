@@ -144,7 +144,7 @@ def _refuse_gradient(where: str, operator: Operator, inputs: tuple[Tensor, ...])
             raise UsageError(
                 f"{where}: {arg.name} does not depend on its arguments through differentiable operations, so there is "
                 "no gradient: remove detach, no_grad, rounding or .item() from the reference; or, if no gradient is to "
-                f"be judged, write {advice(where, NONE)} below it"
+                f"be judged, pass --forward-only or write {advice(where, NONE)} below it"
             )
         if not bool(output.isfinite().all()):
             raise UsageError(

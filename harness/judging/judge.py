@@ -22,6 +22,9 @@ from harness.report.figures import totals
 from harness.report.levels import GRADIENTS, PRODUCTION, VALUES
 from harness.report.shards import UNDIVIDED
 
+#: Verdict, reason, figures, and the level at which it failed if that is not the property's.
+_Found = tuple[str, str, dict[str, Any], str]
+
 #: The folder of the packages that judge.
 _ROOT = Path(__file__).parents[1]
 _trusted: dict[tuple[str, str], tuple[Any, Any]] = {}
@@ -93,8 +96,7 @@ def judge(subject: Subject, property: Property) -> Cell:
     )
 
 
-def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, Any], str]:
-    """Verdict, reason, figures, and the level at which it failed if that is not the property's."""
+def _verdict(subject: Subject, property: Property) -> _Found:
     found: dict[str, dict[str, Any]] = {}
     lacks: dict[str, str] = {}
     unasked: dict[str, str] = {}
@@ -115,8 +117,11 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
         figures = {**failure.figures, "tensor": failure.tensor} if failure.tensor else failure.figures
         if failure.level:
             return FAIL, str(failure), figures, failure.level
-        if _only_gradients_are_wrong(subject, property, failure):
+        of_outputs = _of_outputs(subject, property, failure)
+        if of_outputs is not None and of_outputs[0] == PASS:
             return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", figures, GRADIENTS
+        if of_outputs is not None and of_outputs[0] == FAIL:
+            return of_outputs  # a wrong output says more of a property of values
         return FAIL, str(failure), figures, ""
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
@@ -129,14 +134,17 @@ def _verdict(subject: Subject, property: Property) -> tuple[str, str, dict[str, 
     return PASS, "", _merged(found, {**subject.lacks, **unasked}), ""
 
 
-def _only_gradients_are_wrong(subject: Subject, property: Property, failure: Failure) -> bool:
-    """Whether a property of values, which compares gradients too, holds if outputs alone are compared."""
+def _of_outputs(subject: Subject, property: Property, failure: Failure) -> _Found | None:
+    """Of a property of values, which compares gradients too: what is found if outputs alone are compared.
+
+    None for other properties, and where an output was wrong: a second run could only find that again.
+    """
     if property.level != VALUES or subject.outputs_only:
-        return False
+        return None
     if failure.tensor in (arg.name for arg in subject.operator.outputs):
-        return False  # an output was wrong: a second run could only find that again
+        return None
     traceback.clear_frames(failure.__traceback__)  # its tensors may fill a GPU, which the second run needs
-    return _verdict(replace(subject, outputs_only=True), property)[0] == PASS
+    return _verdict(replace(subject, outputs_only=True), property)
 
 
 def _of_forms(reasons: dict[str, str]) -> str:

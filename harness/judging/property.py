@@ -19,7 +19,7 @@ GRADCHECK, PARITY, INTEGRATION = VIEWS = ("gradcheck", "parity", "integration")
 def hold_gradient(operator: Operator) -> None:
     """Raise NotApplicable for an operator that has no gradient."""
     if not operator.has_gradient:
-        raise NotApplicable(f"{operator.title} has no gradient: it returns no real numbers, or none that depend on any")
+        raise NotApplicable(f"no gradient is asked of {operator.title}: its contract has none")
 
 
 @dataclass(frozen=True)

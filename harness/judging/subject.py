@@ -168,7 +168,10 @@ class Subject:
         if not differentiable:
             has_elements = any(y.numel() > 0 for y, _ in used)
             if any(self._depends(name, scenario, has_elements) for name in wanted):
-                raise Failure(f"no output requires grad, but should: {', '.join(wanted)} require it {where}")
+                raise Failure(
+                    f"no output requires grad, but should: {', '.join(wanted)} require it {where}{self._for_inference}",
+                    figures={"tensor": "gradient of every input"},
+                )
             return {name: torch.zeros_like(tensor) for name, tensor in wanted.items()}
         ys, gs = zip(*differentiable, strict=True)
         with self.in_backward(wanted, scenario):
@@ -188,6 +191,10 @@ class Subject:
                     raise Failure(f"{which} was {was}, but should be {should} {where}", figures={"tensor": which})
             gradients[name] = gradient
         return gradients
+
+    @property
+    def _for_inference(self) -> str:
+        return "\n  - a kernel for inference, which has no backward, is judged by --forward-only" if self.source else ""
 
     @contextmanager
     def in_backward(self, wanted: Iterable[str], scenario: Scenario) -> Iterator[None]:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.candidate import by_forward
 from harness.deriving.contract import contract_file
+from harness.deriving.forward_contract import forward_contract
 from harness.errors import UsageError
 from harness.running.selection import Selection
 
@@ -27,6 +29,7 @@ OF_A_REFERENCE = {
     "example": "a function that returns the arguments of one call of the reference, where its annotations do not say "
     "their shapes: FILE.py:FUNCTION",
 }
+FORWARD_ONLY = "judge candidates for inference: they have no backward, and no gradient is asked"
 
 
 def add(add_option: Callable[..., Any], names: Sequence[str] = tuple(MEANINGS)) -> None:
@@ -38,6 +41,7 @@ def add(add_option: Callable[..., Any], names: Sequence[str] = tuple(MEANINGS)) 
     if "spec-path" in names:
         for name, meaning in OF_A_REFERENCE.items():
             add_option(f"--{name}", default="", metavar=name.upper(), help=meaning)
+        add_option("--forward-only", action="store_true", help=FORWARD_ONLY)
 
 
 def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
@@ -46,16 +50,25 @@ def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
     def texts(name: str) -> tuple[str, ...]:
         return tuple(getattr(given, name, ()))
 
-    candidates, paths = texts("candidate"), tuple(map(Path, texts("spec_path")))
+    candidates, operators, paths = texts("candidate"), texts("operator"), tuple(map(Path, texts("spec_path")))
     reference, example = getattr(given, "reference", ""), getattr(given, "example", "")
+    forward_only, derived = getattr(given, "forward_only", False), ""
+    if forward_only and not candidates:
+        raise UsageError("--forward-only was given without --candidate: backends are judged with their gradients")
     if example and not reference:
         raise UsageError("--example was given without --reference, the function whose arguments it returns")
     if reference:
-        path, name = contract_file(reference, example)
+        path, derived = contract_file(reference, example, forward_only)
         paths += (path,)
-        candidates = tuple(text if "=" in text else f"{name}={text}" for text in candidates)
+        candidates = tuple(text if "=" in text else f"{derived}={text}" for text in candidates)
+    if forward_only:
+        named = dict.fromkeys(text.partition("=")[0] for text in candidates if "=" in text)
+        found = {name: forward_contract(name, paths) for name in named if name != derived}
+        paths += tuple(path for path, _ in found.values())
+        operators = tuple(found[name][1] if name in found else name for name in operators)
+        candidates = tuple(by_forward(text) if text.partition("=")[0] in found else text for text in candidates)
     return Selection(
-        operators=texts("operator"),
+        operators=operators,
         backends=texts("backend"),
         devices=texts("device"),
         dtypes=texts("dtype"),

@@ -11,7 +11,7 @@ import torch
 
 from backends.base import CPU, CUDA
 from harness import discovery
-from harness.candidate import check_declared
+from harness.candidate import check_declared, forward_name
 from harness.deriving.contract import derive_from
 from harness.errors import UnknownName, UsageError
 from harness.judging import judge as judging
@@ -23,6 +23,7 @@ from harness.report.levels import LEVELS, SAFE
 from harness.report.report import Report
 from harness.running import candidate_files, environment, suite
 from harness.running.selection import DTYPE_NAMES, declarations
+from spec.forward_only import forward_only as without_gradient
 
 
 def verify(
@@ -38,6 +39,7 @@ def verify(
     examples_seed: int = 0,
     level: str = SAFE,
     spec_paths: Sequence[Path] = (),
+    forward_only: bool = False,
 ) -> Report:
     """Judge `function`, which has the signature of the contract of `operator` or of `reference`; returns the report.
 
@@ -45,7 +47,8 @@ def verify(
     annotations do not say the shapes, `example` does: the arguments of one call, as a tuple or a dict.
 
     `device` is "cpu" or "cuda", by default the GPU where there is one. `dtypes` and `properties` are one or several
-    names, by default all; a dtype or device of torch is one too. What the function's module declares in DECLARED is
+    names, by default all; a dtype or device of torch is one too. With `forward_only` no gradient is asked, as for a
+    kernel for inference. What the function's module declares in DECLARED is
     `declared`, as for `judge`. `examples` and `examples_seed` are for the calls that Hypothesis draws. `level` is the
     last level that is required: `report.ok` says whether everything up to it holds, and
     `harness.report.levels.exit_reason(report)` why not. A notebook shows the report as a table, with each failure and
@@ -59,8 +62,9 @@ def verify(
         raise UsageError("verify needs either operator, the name of a contract, or reference, a function; not both")
     if reference is None:
         contract = discovery.operator(operator, tuple(spec_paths))
+        contract = without_gradient(contract, forward_name(operator)) if forward_only else contract
     else:
-        contract = derive_from(reference, example).operator
+        contract = derive_from(reference, example, forward_only=forward_only).operator
         dtypes = dtypes or tuple(contract.dtypes)
     admit(contract)
     known = all_properties()

@@ -17,6 +17,7 @@ from harness.judging.scenarios import of_sizes, ordinary
 from harness.judging.subject import Subject
 from harness.running import selection_options
 from harness.running.selection import Selection, Slot, slots
+from harness.sanitizing.products import in_float32
 
 #: The options that name one implementation.
 _OPTIONS = ("operator", "backend", "dtype", "candidate", "spec-path")
@@ -63,4 +64,5 @@ def _elements(subject: Subject, scenario: Scenario) -> int:
 
 
 if __name__ == "__main__":
-    print(f"{launch(chosen().subject())} calls")
+    with in_float32():
+        print(f"{launch(chosen().subject())} calls")

@@ -182,6 +182,8 @@ def test_an_input_is_never_read_as_a_command(repository: Path, tmp_path: Path) -
     (line,) = [line for line in done.printed.splitlines() if line.startswith("[")]
     arguments = json.loads(line)
     names = {name.replace("_", "-"): value for name, value in inputs.items()}
+    assert "--forward-only" not in arguments, "only the text true switches it on"
+    del names["forward-only"]
     for name, value in names.items():
         assert f"--{name}={value}" in arguments
     assert [text for text in arguments if "dtype" in text] == ["--dtype=float32", "--dtype=bfloat16", "--dtype=float64"]
@@ -189,6 +191,13 @@ def test_an_input_is_never_read_as_a_command(repository: Path, tmp_path: Path) -
     assert done.code == 4
     assert "::error title=conformance::Nothing was judged" in done.printed
     assert done.summary == "### Nothing was judged\n"
+
+
+def test_a_kernel_for_inference_is_an_input(repository: Path, tmp_path: Path) -> None:
+    command = _command(tmp_path, _ECHO.replace('"', '\\"'))
+    done = _run(repository, command, candidate="lltm=a.py:f", forward_only="true")
+    (line,) = [line for line in done.printed.splitlines() if line.startswith("[")]
+    assert "--forward-only" in json.loads(line)
 
 
 def test_an_empty_input_is_no_option(repository: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.errors import Unavailable
-from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS
+from harness.report.cell import FAIL, NO_EVIDENCE, PASS
 from harness.running.selection import Selection, Slot, slots
 from harness.sanitizing import compute_sanitizer, products
 from harness.sanitizing.compute_sanitizer import TOOLS, WatchedCalls, program
@@ -190,40 +190,6 @@ def test_what_says_nothing_is_asked_once_more(
     assert not list(said)
 
 
-OURS = INITCHECK.replace("vectorAdd", "cuda_raw_pointer::gates")
-
-
-@pytest.mark.parametrize(
-    ("copy", "verdict", "words"),
-    [
-        (CLEAN, FAIL, "initcheck found «Uninitialized __global__ memory read"),
-        (
-            INITCHECK,
-            NOT_RUN,
-            "initcheck does not see what a product writes in float32 on this GPU: it reports a copy of",
-        ),
-    ],
-)
-def test_initcheck_is_asked_about_copies_of_products(
-    place: Slot, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str, words: str
-) -> None:
-    """Seen on an H200: every element of a product in float16, which cuBLAS had written."""
-    asked = []
-
-    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        asked.append(command)
-        text = copy if "harness.sanitizing.products" in command else OURS
-        return subprocess.CompletedProcess([], 0, stdout=text, stderr="")
-
-    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
-    cell = WatchedCalls(place, Selection(), "compute-sanitizer").cell("initcheck")
-    assert (cell.verdict, len(asked), asked[1][-1]) == (verdict, 2, "float32")
-    assert words in cell.reason
-    assert cell.figures["findings"]
-    assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("memcheck").verdict == FAIL, "others are not"
-    assert len(asked) == 3
-
-
 def test_what_initcheck_does_not_print_counts(place: Slot) -> None:
     """It prints 10000 findings: a kernel of the backend may be among those that follow."""
     more = INITCHECK + "========= ERROR SUMMARY: 7 errors were not printed. Use --print-limit option to adjust\n"
@@ -231,35 +197,6 @@ def test_what_initcheck_does_not_print_counts(place: Slot) -> None:
     cell = cell_of(place, "initcheck", more, 0, namespace="cuda_raw_pointer")
     assert cell.verdict == FAIL
     assert "errors that it counted but did not print" in cell.reason
-
-
-@pytest.mark.parametrize(("copy", "verdict"), [(CLEAN, NO_EVIDENCE), (INITCHECK, NOT_RUN)])
-def test_products_are_copied_where_initcheck_does_not_end(
-    place: Slot, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str
-) -> None:
-    """Seen on an H200: LLTM in bfloat16, where every element of a product is a finding."""
-
-    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        if "harness.sanitizing.products" not in command:
-            raise subprocess.TimeoutExpired(command, 1)
-        return subprocess.CompletedProcess([], 0, stdout=copy, stderr="")
-
-    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
-    watch = WatchedCalls(place, Selection(), "compute-sanitizer")
-    cell = watch.cell("initcheck")
-    assert cell.verdict == verdict
-    assert "initcheck was still running after 540 s" in cell.reason
-    assert watch.cell("memcheck").verdict == NO_EVIDENCE, "other tools do not need products"
-
-
-def test_copies_of_products_that_do_not_end_excuse_nothing(place: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        if "harness.sanitizing.products" in command:
-            raise subprocess.TimeoutExpired(command, 1)
-        return subprocess.CompletedProcess([], 0, stdout=OURS, stderr="")
-
-    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
-    assert WatchedCalls(place, Selection(), "compute-sanitizer").cell("initcheck").verdict == FAIL
 
 
 def test_the_products_that_are_copied_can_be_made() -> None:

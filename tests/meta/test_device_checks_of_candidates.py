@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 
 from harness.cli import compute_sanitizer as command_line
 from harness.errors import UsageError
-from harness.report.cell import FAIL, NO_EVIDENCE, PASS
+from harness.report.cell import FAIL, NO_EVIDENCE, NOT_RUN, PASS
 from harness.report.report import Report
 from harness.running import sandbox
 from harness.running.selection import Selection, slots
@@ -153,3 +154,72 @@ def test_calls_that_fail_without_a_tool_are_no_evidence(selection: Selection) ->
     assert {cell.verdict for cell in report.cells} == {NO_EVIDENCE}
     assert len(report.cells) == len(TOOLS)
     assert all("the calls fail without any tool too (exit 1)" in cell.reason for cell in report.cells)
+
+
+@pytest.mark.parametrize(
+    ("copy", "verdict", "words"),
+    [
+        (CLEAN, FAIL, "initcheck found «Uninitialized __global__ memory read"),
+        (INITCHECK, NOT_RUN, "initcheck does not see what a product writes in float32 on this GPU: it reports a copy"),
+    ],
+)
+def test_initcheck_is_asked_about_copies_of_products(
+    watch: WatchedCalls, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str, words: str
+) -> None:
+    """Seen on an H200: every element of a product in float16, which cuBLAS had written."""
+    asked = []
+
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        text = copy if "harness.sanitizing.products" in command else INITCHECK
+        return subprocess.CompletedProcess([], 0, stdout=text, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    cell = watch.cell("initcheck")
+    assert (cell.verdict, len(asked), asked[1][-1]) == (verdict, 2, "float32")
+    assert words in cell.reason
+    assert cell.figures["findings"]
+    assert watch.cell("memcheck").verdict == FAIL, "others are not"
+    assert len(asked) == 3
+
+
+def test_a_backend_has_no_such_excuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its products are made by PyTorch, so in float32, which initcheck sees."""
+    (slot,) = slots(Selection(operators=("mlp",), backends=("cuda-accessor",), devices=("cuda",), dtypes=("float16",)))
+    said = INITCHECK.replace("vectorAdd", "cuda_accessor::gates")
+    monkeypatch.setattr(
+        compute_sanitizer.subprocess,
+        "run",
+        lambda command, **_: subprocess.CompletedProcess(command, 0, stdout=said, stderr=""),
+    )
+    assert WatchedCalls(slot, Selection(), "compute-sanitizer").cell("initcheck").verdict == FAIL
+
+
+@pytest.mark.parametrize(("copy", "verdict"), [(CLEAN, NO_EVIDENCE), (INITCHECK, NOT_RUN)])
+def test_products_are_copied_where_initcheck_does_not_end(
+    watch: WatchedCalls, monkeypatch: pytest.MonkeyPatch, copy: str, verdict: str
+) -> None:
+    """Seen on an H200: LLTM in bfloat16, where every element of a product is a finding."""
+
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if "harness.sanitizing.products" not in command:
+            raise subprocess.TimeoutExpired(command, 1)
+        return subprocess.CompletedProcess([], 0, stdout=copy, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    cell = watch.cell("initcheck")
+    assert cell.verdict == verdict
+    assert "initcheck was still running after 540 s" in cell.reason
+    assert watch.cell("memcheck").verdict == NO_EVIDENCE, "other tools do not need products"
+
+
+def test_copies_of_products_that_do_not_end_excuse_nothing(
+    watch: WatchedCalls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def done(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        if "harness.sanitizing.products" in command:
+            raise subprocess.TimeoutExpired(command, 1)
+        return subprocess.CompletedProcess([], 0, stdout=INITCHECK, stderr="")
+
+    monkeypatch.setattr(compute_sanitizer.subprocess, "run", done)
+    assert watch.cell("initcheck").verdict == FAIL

@@ -19,7 +19,7 @@ from harness.building.build import host_compiler
 from harness.errors import Unavailable
 from harness.properties import all_properties
 from harness.rendering.tables import insert
-from harness.report.cell import PASS
+from harness.report.cell import NOT_RUN, PASS
 from harness.report.report import Report
 from tests.meta.conftest import ROOT, Run
 from tests.meta.tiers import WHOLE, first_alone
@@ -130,11 +130,11 @@ def test_sessions_that_pages_name_exist() -> None:
             assert name in sessions or name.replace("-", "_") in sessions, f"{page.name}: nox -s {name}"
 
 
-def _commands(example: str, page: str = "verify.md") -> list[list[str]]:
-    """The commands of a page of docs/ that judge this example, as lists of words."""
+def _commands(example: str, page: str = "verify.md", option: str = "-k") -> list[list[str]]:
+    """The commands of a page of docs/ that judge this example with that option, as lists of words."""
     texts = [block.text.replace("\\\n", " ") for block in BLOCKS if (block.page, block.language) == (page, "sh")]
     lines = [line for text in texts for line in text.splitlines() if f"docs/examples/{example}:" in line]
-    return [words for words in map(shlex.split, lines) if "-k" in words]
+    return [words for words in map(shlex.split, lines) if option in words]
 
 
 def _lacking(example: str) -> str:
@@ -172,6 +172,16 @@ def test_the_command_for_a_gpu_holds(python: Run, tmp_path: Path) -> None:
     done = python(*words[1:], f"--report={report}", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"forward-parity", "vjp-parity", "layouts"} <= {cell.property for cell in Report.read(report).cells}
+
+
+def test_the_command_for_a_kernel_for_inference_holds(python: Run, tmp_path: Path) -> None:
+    (words,) = _commands("inference.py", option="--forward-only")
+    report = tmp_path / "report.json"
+    done = python(*words[1:], f"--report={report}", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Gradients were not judged." in done.stdout
+    verdicts = {cell.property: cell.verdict for cell in Report.read(report).cells}
+    assert (verdicts["forward-parity"], verdicts["gradient-subsets"]) == (PASS, NOT_RUN)
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,10 @@ def test_what_was_found_is_said_and_read_back(tmp_path: Path) -> None:
     read = discovery.import_file(path, "chosen_contract").OPERATOR
     assert (read.is_derivative, read.has_steps, read.inputs) == (False, True, found.operator.inputs)
     assert not derived(normalised, (X,)).operator.has_gradient
-    assert "no gradient is asked: the reference says so, or has none" in derived(normalised, (X,)).found
+    assert (
+        "no gradient is asked: the reference has none or says so, or --forward-only does"
+        in derived(normalised, (X,)).found
+    )
     plain = derive_from(torch.nn.functional.softsign, (X,))
     assert (plain.operator.is_derivative, plain.operator.has_steps) == (True, False)
 
@@ -268,7 +271,7 @@ def test_a_reference_without_a_derivative_says_what_to_write() -> None:
     ):
         derive_from(forgotten, (X,))
     with pytest.raises(
-        UsageError, match=re.escape('if no gradient is to be judged, write forgotten.gradient = "none" below it')
+        UsageError, match=re.escape('judged, pass --forward-only or write forgotten.gradient = "none" below it')
     ):
         derive_from(torch.no_grad()(forgotten), (X,))
     forgotten.gradient = "chosen"  # type: ignore[attr-defined]
