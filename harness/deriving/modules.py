@@ -25,6 +25,22 @@ from spec.derived import function_of
 #: Begins what is written at the end of a file.
 MARK = "# Written by `python -m harness from-modules`"
 _INPUTS, _INIT = "get_inputs", "get_init_inputs"
+#: Copies a module. One that holds an extension, as many answers do, cannot be copied by deepcopy alone.
+_COPIED = """
+
+def _copied(module):
+    \"\"\"A copy for another thread. What cannot be copied, such as a compiled extension, is shared.\"\"\"
+    shared = {}
+    for each in module.modules():
+        for name, value in vars(each).items():
+            own = name in ("_parameters", "_buffers", "_modules")
+            if not own and not isinstance(getattr(value, "__self__", None), _torch.nn.Module):
+                try:
+                    _copy.deepcopy(value, dict(shared))
+                except Exception:
+                    shared[id(value)] = value
+    return _copy.deepcopy(module, shared)
+""".rstrip().split("\n")
 
 
 @dataclass(frozen=True)
@@ -136,6 +152,7 @@ def _with(where: Path, name: str, of: Problem, more: Sequence[str] = ()) -> str:
         f'        f"the parameters of {name} were {{_FOUND}}, but should be those of {of.name}, {{_PARAMETERS}}"',
         "    )",
         "_OF_THREAD = _threading.local()  # to call a module with other parameters changes it for that time",
+        *_COPIED,
         "",
         "",
         f"def {function_in(of, where)}({takes}):",
@@ -147,7 +164,7 @@ def _with(where: Path, name: str, of: Problem, more: Sequence[str] = ()) -> str:
         "        name: each.to(like.device, like.dtype if each.is_floating_point() else each.dtype, copy=True)",
         "        for name, each in _MODULE.named_buffers()",
         "    }",
-        '    _OF_THREAD.module = getattr(_OF_THREAD, "module", None) or _copy.deepcopy(_MODULE)',
+        '    _OF_THREAD.module = getattr(_OF_THREAD, "module", None) or _copied(_MODULE)',
         f"    given = ({', '.join(of.inputs)},)",
         "    return _torch.func.functional_call(_OF_THREAD.module, {**buffers, **parameters}, given)",
         *more,

@@ -65,6 +65,7 @@ class Runner:
         self.held: list[Tensor] = []
         self.last = 0
         self.timing = _beside("timing").Timing()
+        self.cuda_errors = _beside("cuda_errors")
         self.watcher: Any = None
         self.watched: Header = {}
 
@@ -145,7 +146,8 @@ class Runner:
 
         def run() -> list[Any]:
             nonlocal single
-            results = function(*arguments, **named)
+            with self.cuda_errors.held(self.device.type):
+                results = function(*arguments, **named)
             single = not isinstance(results, tuple | list)
             return [results] if single else list(results)
 
@@ -185,7 +187,8 @@ class Runner:
 
         def run() -> list[Any]:
             ys, gs = zip(*used, strict=True)
-            found = iter(_gradients(ys, wanted, gs, asked["create_graph"]) if wanted else ())
+            with self.cuda_errors.held(self.device.type):
+                found = iter(_gradients(ys, wanted, gs, asked["create_graph"]) if wanted else ())
             return [next(found) if is_wanted else None for is_wanted in asked["wanted"]]
 
         gradients = run() if used else [None for _ in asked["wanted"]]

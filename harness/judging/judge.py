@@ -139,7 +139,7 @@ def _of_outputs(subject: Subject, property: Property, failure: Failure) -> _Foun
 
     None for other properties, and where an output was wrong: a second run could only find that again.
     """
-    if property.level != VALUES or subject.outputs_only:
+    if property.level != VALUES or subject.outputs_only or not subject.operator.has_gradient:
         return None
     if failure.tensor in (arg.name for arg in subject.operator.outputs):
         return None

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from backends.base import CUDA, Declaration, declaration_of
 from harness.errors import Ended, Failure
+from harness.executing import cuda_errors
 from harness.judging import foreign_text
 from harness.judging.remote import Remote, RemoteError, RunnerFailure
 from harness.judging.scenario import Call, Scenario, realise
@@ -114,7 +115,8 @@ class Subject:
         """Call the function, and check its outputs: see `checked`. Raises Failure."""
         where = f"[{scenario.describe(self.operator)}]"
         try:
-            results = self.function(*call.inputs)
+            with cuda_errors.held(self.device):
+                results = self.function(*call.inputs)
         except RunnerFailure as error:
             raise Ended(
                 f"the candidate's process {error} in forward, but should return {_returned(self.operator)} {where}"
@@ -204,7 +206,8 @@ class Subject:
         """
         rest = f"gradients of {', '.join(wanted)} [{scenario.describe(self.operator)}]"
         try:
-            yield
+            with cuda_errors.held(self.device):
+                yield
         except RunnerFailure as error:
             raise Ended(f"the candidate's process {error} in backward, but should return {rest}") from error
         except CANDIDATE_ERRORS as error:

@@ -33,6 +33,7 @@ _PROGRAM = (
     ("runner.py", "main.py"),
     ("lifeline.py", "lifeline.py"),
     ("timing.py", "timing.py"),
+    ("cuda_errors.py", "cuda_errors.py"),
     ("watching.py", "watching.py"),
     ("zygote.py", "zygote.py"),
 )

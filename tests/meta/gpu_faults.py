@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.executing import cuda_errors
 from tests.zoo.honest.lltm import Outputs, plain, with_gradient
 
 
@@ -40,6 +41,14 @@ def on_the_first_device(*inputs: Tensor) -> Outputs:
     new_h, new_cell = plain(*home)
     current = torch.device("cuda", torch.cuda.current_device())
     return new_h.to(current), new_cell.to(current)
+
+
+def leaves_an_error(*inputs: Tensor) -> Outputs:
+    """Copies one byte from nowhere, as a kernel is launched with an empty grid: refused, and nothing asks."""
+    runtime = cuda_errors.runtime()
+    if runtime is not None:
+        runtime.cudaMemcpy(None, None, 1, 99)
+    return plain(*inputs)
 
 
 _KEPT: list[list[float]] = []

@@ -27,6 +27,7 @@ FAULTS = [
     ("on_the_default_stream", "current-stream", "nan"),
     ("on_a_private_stream_in_secret", "record-stream", "new_h|new_cell|d_"),
     ("bias_of_an_earlier_call", "reduce-overhead", "call [1-4], "),
+    ("leaves_an_error", "forward-parity", "forward raised LeftBehind: CUDA refused a launch"),
 ]
 
 

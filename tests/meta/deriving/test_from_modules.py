@@ -99,6 +99,19 @@ def test_a_module_is_a_function_of_inputs_and_parameters(tmp_path: Path) -> None
     assert torch.allclose(fast(x, weight, bias), exact)
 
 
+def test_an_answer_may_hold_what_cannot_be_copied(tmp_path: Path) -> None:
+    """An extension that `load_inline` made, as most answers do, beside a method of the module itself."""
+    held = "self.scale, self.offset, self.ops, self.own = scale, 0.5, [torch], self._own"
+    answer = ANSWER.replace("self.scale, self.offset = scale, 0.5", held)
+    answer = answer.replace("def forward(self, x):\n        return", "def _own(self, x):\n        return")
+    answer += "\n    def forward(self, x):\n        return self.own(x)\n"
+    _written(tmp_path, answer)
+    x, weight, bias = (torch.randn(*shape, dtype=torch.float64) for shape in ((3, 5), (2, 5), (2,)))
+    fast = function_of(str(tmp_path / "judged" / "candidate.py"), "linear_sigmoid")
+    exact = torch.sigmoid(F.linear(x, weight, bias)) * 0.25 + 0.5
+    assert torch.allclose(fast(x, weight, bias), exact), "the method is that of the copy, with these parameters"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
