@@ -27,6 +27,8 @@ MODULES = ("pytest", "harness")
 _LARGEST = 1 << 18
 #: Seconds in which the process has to be there, or to tell that a command has ended.
 _PROMPT = 300.0
+#: Whether this machine has a GPU of NVIDIA.
+_HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*"))
 #: What is collected first: pytest then imports the plugin by its own loader, and does not warn of that later.
 _COLLECTED = ("--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32")
 
@@ -45,7 +47,12 @@ class Commands:
             )
 
     def can(self, arguments: Sequence[str], variables: Mapping[str, str]) -> bool:
-        """Whether `python ARGUMENTS` with these variables would import the same."""
+        """Whether `python ARGUMENTS` with these variables would import the same, and can be forked.
+
+        With a GPU it cannot: a backward starts a thread for each GPU, and what is forked later makes no backward.
+        """
+        if _HAS_GPU:
+            return False
         known = arguments[0].endswith(".py") or (arguments[0] == "-m" and arguments[1] in MODULES)
         return known and _at_import(variables) == self._at_import
 

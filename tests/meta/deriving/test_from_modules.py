@@ -22,6 +22,7 @@ from harness.properties import all_properties
 from harness.report.cell import NO_EVIDENCE, PASS
 from spec.decomposing import steps
 from spec.derived import function_of
+from tests.meta.conftest import ROOT
 
 PROBLEM = """
 import torch
@@ -97,6 +98,19 @@ def test_a_module_is_a_function_of_inputs_and_parameters(tmp_path: Path) -> None
     exact = torch.sigmoid(F.linear(x, weight, bias)) * 0.25 + 0.5
     assert torch.allclose(slow(x, weight, bias), exact)
     assert torch.allclose(fast(x, weight, bias), exact)
+
+
+def test_the_example_of_an_answer_in_cuda(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of the answer is imported, so a machine without a GPU writes the files too."""
+    example = ROOT / "docs" / "examples" / "kernelbench"
+    given = [f"--reference={example / 'problem.py'}:Model", f"--candidate={example / 'answer.py'}:ModelNew"]
+    assert main(["from-modules", *given, f"--into={tmp_path}"]) == 0
+    printed = capsys.readouterr().out
+    page = (ROOT / "docs" / "verify.md").read_text().replace("\\\n  ", "")
+    assert f"{printed.splitlines()[-1].replace(str(tmp_path), 'judged')} --forward-only" in page
+    inputs = derive(f"{tmp_path / 'reference.py'}:problem_", f"{tmp_path / 'reference.py'}:example").operator.inputs
+    assert [(arg.name, arg.shape) for arg in inputs] == [("x", ("batch", "x_1"))]
+    compile((tmp_path / "candidate.py").read_text(), "candidate.py", "exec")
 
 
 def test_an_answer_may_hold_what_cannot_be_copied(tmp_path: Path) -> None:

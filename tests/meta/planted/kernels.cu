@@ -24,13 +24,14 @@ int main(int argc, char** argv) {
   const char* fault = argc > 1 ? argv[1] : "";
   float* values = nullptr;
   float* sum = nullptr;
-  cudaMalloc(&values, 128 * sizeof(float));
+  // Not a multiple of the alignment: what follows the last element belongs to no other allocation.
+  cudaMalloc(&values, 127 * sizeof(float));
   cudaMalloc(&sum, sizeof(float));
   cudaMemset(sum, 0, sizeof(float));
-  if (std::strcmp(fault, "memcheck") == 0) writes_past_the_end<<<1, 1>>>(values, 128);
+  if (std::strcmp(fault, "memcheck") == 0) writes_past_the_end<<<1, 1>>>(values, 127);
   if (std::strcmp(fault, "racecheck") == 0) races<<<1, 128>>>(sum);
   if (std::strcmp(fault, "initcheck") == 0) reads_what_nobody_wrote<<<1, 1>>>(values, sum);
-  if (std::strcmp(fault, "synccheck") == 0) half_a_block_waits<<<1, 128>>>(values);
+  if (std::strcmp(fault, "synccheck") == 0) half_a_block_waits<<<1, 64>>>(values);
   std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
   return 0;
 }
