@@ -106,7 +106,10 @@ class NoEvidence(HarnessError):
 
 
 class NotTaken(NoEvidence):
-    """The reference of a derived contract raises an error for this call: nobody knows what should come out."""
+    """The reference of a derived contract raises an error for this call, or would return a tensor of negative length.
+
+    Nobody knows what should come out.
+    """
 
 
 class NotApplicable(HarnessError):

@@ -15,6 +15,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from harness.errors import NotTaken
 from harness.judging.by_identity import ByIdentity
 from spec.contract import Case, Draw, Operator, Shape, TensorArg
 
@@ -187,8 +188,16 @@ _Values = tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]
 
 
 def _drawn(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> _Values:
-    """The values of inputs and cotangents on the CPU, to be copied: they may be those that the next call gets."""
+    """The values of inputs and cotangents on the CPU, to be copied: they may be those that the next call gets.
+
+    Raises NotTaken for sizes at which a result of a derived contract would have a negative length.
+    """
     sizes = dict(scenario.sizes)
+    shapes = {arg.name: arg.shape_for(sizes) for arg in operator.outputs}
+    negative = next((name for name, shape in shapes.items() if min(shape, default=0) < 0), "")
+    if negative and operator.by_reference:
+        told = ", ".join(f"{symbol}={size}" for symbol, size in scenario.sizes)
+        raise NotTaken(f"{negative} would be of shape {shapes[negative]} for {told}, so that nothing can be asked")
     elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
     draw = _values if elements > _KEPT_ELEMENTS or torch.is_inference_mode_enabled() else _kept_values
     return draw(ByIdentity(operator), scenario.sizes, scenario.values, scenario.seed, dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from torch import Tensor
 
 from harness.cli.main import main
 from harness.deriving.contract import derive, derive_from
-from harness.errors import UsageError
+from harness.errors import NotTaken, UsageError
 from harness.judging.judge import judge
+from harness.judging.scenario import Scenario, realise
 from harness.judging.subject import Subject
 from harness.properties import all_properties
-from harness.report.cell import NO_EVIDENCE, PASS
+from harness.report.cell import FAIL, NO_EVIDENCE, PASS
 from spec.decomposing import steps
 from spec.derived import function_of
 from tests.meta.conftest import ROOT
@@ -201,6 +203,40 @@ def test_small_lengths_take_the_place_of_those_of_the_example() -> None:
     found = derive_from(grouped, (torch.randn(8, 3, 32, 32), torch.randn(16, 3, 3, 3)))
     (small,) = (case for case in found.operator.cases if case.name == "small")
     assert max(small.sizes.values()) <= 10
+
+
+def _warns(x: Tensor) -> Tensor:
+    """As a module does whose number of features is not that of the input; a spatial size of 1 is refused."""
+    if x.shape[1] != 16:
+        warnings.warn("input's size at dim=1 does not match num_features", stacklevel=1)
+    return F.instance_norm(x)
+
+
+def test_a_reference_may_warn_and_small_sizes_may_be_refused() -> None:
+    operator = derive_from(_warns, (torch.randn(4, 16, 6, 5),), forward_only=True).operator
+    for name in ("sizes", "no-side-effects", "invariants"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cell = judge(Subject(operator, "it", "cpu", torch.float32, F.instance_norm), all_properties()[name])
+        assert cell.verdict == PASS, cell.reason
+    gone = judge(Subject(operator, "it", "cpu", torch.float32, _always_refuses), all_properties()["no-side-effects"])
+    assert gone.verdict == FAIL, "what the reference takes must not be refused"
+
+
+def _shortened(x: Tensor, weight: Tensor) -> Tensor:
+    """As long as x + weight - 5: for two short ones there is no result."""
+    return F.conv_transpose1d(x, weight, padding=2)
+
+
+def test_nothing_is_asked_of_a_result_of_negative_length() -> None:
+    operator = derive_from(_shortened, (torch.randn(2, 3, 8), torch.randn(3, 4, 5)), forward_only=True).operator
+    for name in ("drawn-calls", "unreached-code"):
+        subject = Subject(operator, "it", "cpu", torch.float32, _shortened, files=(Path(__file__),))
+        cell = judge(subject, all_properties()[name])
+        assert cell.verdict == PASS, cell.reason
+        assert name == "unreached-code" or cell.figures["not_taken"] > 0
+    with pytest.raises(NotTaken, match="output would be of shape "):
+        realise(operator, Scenario(tuple((symbol, 1) for symbol in operator.symbols())), torch.float32)
 
 
 def _with_statistics(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
