@@ -28,6 +28,8 @@ _DTYPE_OF = Tensor.dtype.__get__  # type: ignore[attr-defined]
 _CASTS = frozenset({Tensor.float, Tensor.double, Tensor.to, Tensor.type, Tensor.type_as})
 _REAL = frozenset({torch.float32, torch.float64})
 _DOUBLE = frozenset({torch.float64, torch.complex128})
+#: Poolings whose windows may be dilated.
+_POOLS = frozenset(f"max_pool{dims}d{indices}" for dims in (1, 2, 3) for indices in ("", "_with_indices"))
 _ASSIGNMENTS = frozenset({Tensor.copy_, Tensor.__setitem__})
 
 
@@ -51,6 +53,8 @@ class Casts(TorchFunctionMode):
         if func in _CASTS and asked is not None:
             return _cast(args[0], asked)
         into = _written(func, args)
+        if func.__name__ in _POOLS:
+            _hold_windows(func, args, kwargs)
         if asked is None and into is None:
             if not real:
                 return _made_of_none(func, args, kwargs)
@@ -68,6 +72,22 @@ class Casts(TorchFunctionMode):
                 if _is_number(leaf) and not any(leaf is each for each in given):
                     _marked(leaf)
         return results
+
+
+def _hold_windows(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise ValueError if a window of a pooling has no element of the input, but padding alone.
+
+    That may be where windows are dilated. The largest element is then the least number, at an index outside of the
+    input, and PyTorch's backward writes there.
+    """
+    dilation = kwargs.get("dilation", args[4] if len(args) > 4 else 1)
+    if set(dilation) == {1} if isinstance(dilation, tuple | list) else dilation == 1:
+        return
+    zeros = tree_map_only(Tensor, lambda tensor: torch.zeros_like(tensor, requires_grad=False), (args, kwargs))
+    results = func(*zeros[0], **zeros[1])
+    largest = results[0] if isinstance(results, tuple) else results
+    if bool(largest.isinf().any()):
+        raise ValueError(f"a window of {func.__name__} lies in the padding alone")
 
 
 def is_wide(value: Any) -> bool:

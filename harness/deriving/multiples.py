@@ -2,7 +2,7 @@
 
 Properties choose sizes of their own. So a symbol must have a meaning at every size: `x_1` of a reference that splits x
 in two becomes `2*x_1`, and `x_2` of a convolution with three taps `x_2 + 2`. How many taps there are is a number: a
-length that makes a result shorter is that of a window.
+length that makes a result shorter, or that another one must not be shorter than, is that of a window.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def with_fixed_windows(
 ) -> tuple[Inputs, dict[str, int], dict[str, int]]:
     """The inputs and the example's lengths without the symbols of windows, and those symbols with their lengths."""
     windows = {
-        symbol: lengths.get(symbol, made.small[symbol]) for symbol in symbols_in(made.args) if _is_window(made, symbol)
+        symbol: lengths.get(symbol, made.small[symbol])
+        for symbol in symbols_in(made.args)
+        if _is_window(made, symbol) or _fits_inside(made, symbol)
     }
     if not windows:
         return made, dict(lengths), {}
@@ -67,6 +69,18 @@ def _is_window(made: Inputs, symbol: str) -> bool:
         for one, other in zip(before, after, strict=True)
         for old, new in zip(one, other, strict=False)
     )
+
+
+def _fits_inside(made: Inputs, symbol: str) -> bool:
+    """Whether it must not be longer than another length, and no result shows it: a window along what is reduced."""
+    length, larger = made.small[symbol], {other: 2 * n for other, n in made.small.items()}
+    if elements(larger, made.args) > _ELEMENTS or not _is_taken(made.call, {**larger, symbol: length}):
+        return False
+    longer = [length + more for more in _LONGER]
+    refused = [tried for tried in longer if not _is_taken(made.call, {**made.small, symbol: tried})]
+    taken = [tried for tried in refused if _is_taken(made.call, {**larger, symbol: tried})]
+    found = (made.call({**larger, symbol: tried}) for tried in (length, *taken))
+    return bool(taken) and len({tuple(result.shape for result in results) for results in found}) == 1
 
 
 def in_units(

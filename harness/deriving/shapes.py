@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
-from math import comb
+from math import comb, prod
 from typing import Any
 
 import torch
@@ -23,6 +23,8 @@ Axis = tuple[int, int]
 _SHORT = 16
 #: Factors of two lengths, neither of which is a multiple of the other then.
 _COPRIME = ((3, 5), (5, 3))
+#: Elements of all tensors beyond which lengths that change together grow by steps.
+_MANY = 2**21
 #: How many sets of axes of one length are tried, of each size.
 _MOST_TRIED = 250
 
@@ -38,16 +40,23 @@ class _Probe:
         """The length of an axis in the example."""
         return self.examples[axis[0]].shape[axis[1]]
 
-    def accepts(self, changed: dict[Axis, int]) -> bool:
+    def elements(self, changed: Mapping[Axis, int]) -> int:
+        """How many elements all tensors have then."""
+        return sum(map(prod, self._shapes(changed)))
+
+    def accepts(self, changed: Mapping[Axis, int]) -> bool:
         """Whether the reference takes the example with these axes as long as that."""
-        shapes = [list(tensor.shape) for tensor in self.examples]
-        for (tensor, dim), length in changed.items():
-            shapes[tensor][dim] = length
         try:
-            self.call(*self._resized(shapes))
+            self.call(*self._resized(self._shapes(changed)))
         except Exception:
             return False
         return True
+
+    def _shapes(self, changed: Mapping[Axis, int]) -> list[list[int]]:
+        shapes = [list(tensor.shape) for tensor in self.examples]
+        for (tensor, dim), length in changed.items():
+            shapes[tensor][dim] = length
+        return shapes
 
     def _resized(self, shapes: Sequence[Sequence[int]]) -> list[Tensor]:
         """The example in other shapes. Offsets end where the tensor of whose parts they are ends."""
@@ -204,7 +213,15 @@ def _together(
 
     def fit(some: list[list[Axis]]) -> bool:
         # Multiples of the example's lengths, all different: what has to be even stays so.
-        return probe.accepts(changed_by(probe, some, range(2, 2 + len(some))))
+        multiples = changed_by(probe, some, range(2, 2 + len(some)))
+        if probe.elements(multiples) <= _MANY:
+            return probe.accepts(multiples)
+        # A convolution of such tensors would fill the memory. What is longer may have to stay so, or what comes first.
+        steps = range(2, 2 + 2 * len(some), 2)
+        return any(
+            probe.accepts({axis: probe.length(axis) + step for group, step in pairs for axis in group})
+            for pairs in (list(zip(some, steps, strict=True)), list(zip(some, reversed(steps), strict=True)))
+        )
 
     if fit(groups):
         return groups, {}

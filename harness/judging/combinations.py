@@ -111,6 +111,7 @@ def _model(form: Operator, clear: bool = False) -> Model:
     if clear:
         axes = {name: tuple(value for value in axes[name] if not _hides(name, value)) or axes[name] for name in axes}
     least = {name.removeprefix(_SIZE): min(axes[name]) for name in axes if name.startswith(_SIZE)}
+    most = most_elements(form)
 
     def possible(chosen: Mapping[str, Any]) -> bool:
         sizes = tuple(choice for choice in chosen.items() if choice[0].startswith(_SIZE))
@@ -118,7 +119,7 @@ def _model(form: Operator, clear: bool = False) -> Model:
         if len(sizes) + len(kinds) < 2:
             return True
         if sizes not in fits:
-            fits[sizes] = _volume(form, {axis.removeprefix(_SIZE): size for axis, size in sizes}, least) <= VOLUME
+            fits[sizes] = _volume(form, {axis.removeprefix(_SIZE): size for axis, size in sizes}, least) <= most
         is_nothing = len(kinds) == len(form.real_outputs) and all(kind == "missing" for kind in kinds)
         return fits[sizes] and not (kinds and is_nothing)
 
@@ -164,7 +165,8 @@ def _of_other_shapes(forms: tuple[Operator, ...]) -> Iterator[tuple[Operator, tu
 
 def _ratios(operator: Operator, asked: tuple[str, ...]) -> Iterator[Combination]:
     """Every two sizes equal or multiples, all inputs in each of the layouts: one must not be guessed from sizes."""
-    found = in_ratios(operator.symbols(), _BASE, lambda sizes: _volume(operator, sizes) <= VOLUME)
+    most = most_elements(operator)
+    found = in_ratios(operator.symbols(), _BASE, lambda sizes: _volume(operator, sizes) <= most)
     for number, sizes in enumerate(found, start=1):
         for layout, mode in zip(asked, WITHOUT_GRAD, strict=False):
             flat = layout == LAYOUTS[0]
@@ -180,8 +182,8 @@ def _ratios(operator: Operator, asked: tuple[str, ...]) -> Iterator[Combination]
 
 def of_lengths(operator: Operator) -> Iterator[Scenario]:
     """Every length of some times a size equal to another length, or a small multiple."""
-    usual = ordinary_sizes(operator)
-    found = in_ratios_of_lengths(operator, _BASE, lambda sizes: _volume(operator, {**usual, **sizes}) <= VOLUME)
+    usual, most = ordinary_sizes(operator), most_elements(operator)
+    found = in_ratios_of_lengths(operator, _BASE, lambda sizes: _volume(operator, {**usual, **sizes}) <= most)
     for number, sizes in enumerate(found, start=1):
         yield Scenario(tuple({**usual, **sizes}.items()), name=f"ratios-of-lengths-{number}", seed=number)
 
@@ -190,7 +192,7 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
     """The values of each axis, by its name. An axis of one value is left out of no pair, so it stays."""
     axes: dict[str, tuple[Any, ...]] = {}
     for symbol in operator.symbols():
-        axes[f"size of {symbol}"] = STEPS if symbol in operator.sequential else (*SIZES, _large(operator, symbol))
+        axes[f"size of {symbol}"] = STEPS if symbol in operator.sequential else (*SIZES, *_large(operator, symbol))
     for arg in operator.inputs:
         dims = len(arg.shape)
         axes[f"layout of {arg.name}"] = tuple(
@@ -208,9 +210,15 @@ def axes_of(operator: Operator) -> dict[str, tuple[Any, ...]]:
     return axes
 
 
-def _large(operator: Operator, symbol: str) -> int:
-    sizes = LARGE if symbol == "batch" else LARGE[1:]
-    return next(size for size in sizes if _volume(operator, {symbol: size}) <= VOLUME)
+def _large(operator: Operator, symbol: str) -> tuple[int, ...]:
+    """The largest size of the symbol beside small ones; none where fixed lengths of the contract leave no room."""
+    sizes, most = LARGE if symbol == "batch" else LARGE[1:], most_elements(operator)
+    return tuple(size for size in sizes if _volume(operator, {symbol: size}) <= most)[:1]
+
+
+def most_elements(operator: Operator) -> int:
+    """VOLUME; more where lengths that are fixed in the contract leave no room for the ordinary sizes of the others."""
+    return max(VOLUME, max(SIZES) * _volume(operator, {}))
 
 
 def _volume(operator: Operator, sizes: Mapping[str, int], least: Mapping[str, int] | None = None) -> int:
