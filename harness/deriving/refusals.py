@@ -82,12 +82,13 @@ def refuse(where: str, operator: Operator, sizes: Sizes) -> bool:
 
 
 class _Seen(EagerMode):  # type: ignore[no-untyped-call]
-    """The operations whose rounding the model does not know, the dtypes besides float64 that were computed, and whether
-    any operation has steps."""
+    """The operations whose rounding the model does not know, those that draw random numbers, the dtypes besides float64
+    that were computed, and whether any operation has steps."""
 
     def __init__(self) -> None:
         super().__init__()
         self.unknown: dict[str, None] = {}
+        self.random: dict[str, None] = {}
         self.narrow: dict[torch.dtype, None] = {}
         self.has_steps = False
 
@@ -96,6 +97,8 @@ class _Seen(EagerMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         self.has_steps = self.has_steps or has_steps(func, args)
+        if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()):
+            self.random[str(func)] = None
         parts = result if isinstance(result, tuple | list) else (result,)
         for part in (each for each in parts if isinstance(each, Tensor)):
             if part.is_floating_point() and part.dtype != torch.float64:
@@ -117,6 +120,11 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
                 f"{where} is not differentiable: its gradient raised {first_line(error)}. The reference should be made "
                 "of differentiable operations"
             ) from error
+    if seen.random:
+        raise UsageError(
+            f"{where} draws random numbers by {', '.join(seen.random)}, but should be deterministic: leave it out, call "
+            ".eval() on a module, or pass what is random, such as a mask, as an argument"
+        )
     if seen.narrow:
         raise UsageError(
             f"{where} computes in {', '.join(map(name_of, seen.narrow))} whatever the dtype of its arguments is, but "

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from harness.deriving.contract import derive_from
 from harness.discovery import operators
+from harness.errors import UsageError
 from harness.judging.combinations import VOLUME, combinations_of, most_elements
 from harness.judging.judge import judge
 from harness.judging.property import Property
@@ -82,6 +83,16 @@ def test_the_calls_of_the_contracts_of_the_suite_are_as_large_as_before() -> Non
         for form in operator.every_form():
             assert most_elements(form) == VOLUME, form.title
             assert sum(elements(form, dict.fromkeys(form.symbols(), 1))) < VOLUME
+
+
+def test_random_numbers_are_refused_although_the_result_does_not_show_them() -> None:
+    """A softmax of one number is 1, as in a problem of KernelBench with a dropout."""
+
+    def dropped(x: Tensor) -> Tensor:
+        return torch.softmax(F.dropout(x).mean(1, keepdim=True), 1)
+
+    with pytest.raises(UsageError, match="draws random numbers by aten.*, but should be deterministic: leave it out"):
+        derive_from(dropped, (torch.rand(4, 6),))
 
 
 def _property(name: str) -> Property:
