@@ -122,8 +122,8 @@ def _refuse_unknown(where: str, operator: Operator, inputs: tuple[Tensor, ...]) 
             ) from error
     if seen.random:
         raise UsageError(
-            f"{where} draws random numbers by {', '.join(seen.random)}, but should be deterministic: leave it out, call "
-            ".eval() on a module, or pass what is random, such as a mask, as an argument"
+            f"{where} draws random numbers by {', '.join(seen.random)}, but should be deterministic: leave it out, "
+            "call .eval() on a module, or pass what is random, such as a mask, as an argument"
         )
     if seen.narrow:
         raise UsageError(
