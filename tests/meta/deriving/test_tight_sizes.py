@@ -91,7 +91,9 @@ def test_random_numbers_are_refused_although_the_result_does_not_show_them() -> 
     def dropped(x: Tensor) -> Tensor:
         return torch.softmax(F.dropout(x).mean(1, keepdim=True), 1)
 
-    with pytest.raises(UsageError, match=r"draws random numbers by aten\..*, but should be deterministic: leave it out"):
+    with pytest.raises(
+        UsageError, match=r"draws random numbers by aten\..*, but should be deterministic: leave it out"
+    ):
         derive_from(dropped, (torch.rand(4, 6),))
 
 
