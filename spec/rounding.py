@@ -40,7 +40,8 @@ so does a kernel whose accumulator starts with the bias. So an addition to a pro
 and so does what is added after it. `addmm` and `baddbmm` err by as much.
 
 An exponential may be 2 to the power of x log2(e), as GPUs compute it, a product that is rounded in the accumulator. So
-exp(x) errs by u_acc |x| exp(x) more, and so does what a sigmoid has of it: u_acc |x| s (1 - s).
+exp(x) errs by u_acc |x| exp(x) more, and so does what a sigmoid has of it: u_acc |x| s (1 - s). erf(x) errs by
+3 u_acc |erf(x)| more, as that of PyTorch's vectorised gelu does.
 
 A result beyond the largest number of its dtype is infinite. Terms of a product or a sum may add up to a finite number
 although their partial sums, in some order, overflow the accumulator. The largest partial sum of any order is that of
