@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from harness.errors import Ended, Failure, NoEvidence, NotApplicable
+from harness.errors import Failure, NoEvidence, NotApplicable
 from harness.judging import tampering
 from harness.judging.property import Property, hold_gradient
 from harness.judging.subject import CANDIDATE_ERRORS, Subject, one_line
@@ -120,8 +120,9 @@ def _verdict(subject: Subject, property: Property) -> _Found:
         of_outputs = _of_outputs(subject, property, failure)
         if of_outputs is not None and of_outputs[0] == PASS:
             return FAIL, f"{failure}\n  - all outputs are right; only gradients are wrong", figures, GRADIENTS
-        if of_outputs is not None and of_outputs[0] == FAIL and not isinstance(failure, Ended):
-            return of_outputs  # a wrong output says more of a property of values; a process that ended says no more
+        about = f"{figures.get('tensor', '')}{figures.get('raised', '')}"
+        if of_outputs is not None and of_outputs[0] == FAIL and ("gradient of" in about or "backward raised" in about):
+            return of_outputs  # a wrong output says more of a property of values than what was found first
         return FAIL, str(failure), figures, ""
     except CANDIDATE_ERRORS as error:
         if not _raised_by_candidate(error, subject):
