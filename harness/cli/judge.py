@@ -6,9 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from backends.devices import CPU
+from backends.devices import CPU, HAS_NVIDIA_GPU
 from harness.candidate import by_forward, candidate
 from harness.cli import watching
 from harness.errors import HarnessError
@@ -32,8 +31,6 @@ _ONE_PROCESS = (
 )
 #: Up to so many cores, one candidate is judged by one process.
 _FEW_CORES = 4
-#: Whether this machine has a GPU of NVIDIA. To ask torch would take seconds.
-_HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +56,7 @@ def judge(arguments: Sequence[str]) -> int:
     os.environ["PYTHONSAFEPATH"] = "1"  # the workers' Python: a candidate's author may write to the working folder
     forking.ask_nvml()
     candidates = _start_early(arguments)
-    alone = candidates == 1 and (len(os.sched_getaffinity(0)) <= _FEW_CORES or _HAS_GPU)
+    alone = candidates == 1 and (len(os.sched_getaffinity(0)) <= _FEW_CORES or HAS_NVIDIA_GPU)
     is_narrow = any(option.startswith(_ONE_PROCESS) for option in arguments)
     spread = [] if alone or is_narrow else ["-n", "auto", "--dist", "loadgroup"]
     code = invocation.judged([*spread, *arguments])

@@ -9,7 +9,6 @@ from pathlib import Path
 from harness import discovery
 from harness.building.cache import cache_root
 from harness.candidate import forward_name
-from harness.errors import UnknownName
 from harness.report.atomic_write import write_atomically
 
 _TEXT = '''"""The contract of {name} without its gradient, made by --forward-only."""
@@ -19,23 +18,20 @@ from pathlib import Path
 from harness import discovery
 from spec.forward_only import forward_only
 
-OPERATOR = forward_only(discovery.operators({paths})[{name!r}], {new!r})
+OPERATOR = forward_only(discovery.operator({name!r}{paths}), {new!r})
 '''
 
 
-def forward_contract(operator: str, paths: Sequence[Path]) -> tuple[Path, str]:
-    """The file in the cache, and the name of its operator. `paths` are the files of contracts from outside.
+def forward_contract(operator: str, paths: Sequence[Path]) -> Path:
+    """The file in the cache, whose operator has the `forward_name`. `paths` are those of contracts from outside.
 
     Raises UnknownName.
     """
     places = tuple(path.resolve() for path in paths)
-    known = discovery.operators(places)
-    if operator not in known:
-        raise UnknownName("operator", operator, known)
-    shown = "(" + "".join(f"Path({str(path)!r}), " for path in places).rstrip() + ")"
-    name = forward_name(operator)
-    text = _TEXT.format(name=operator, paths=shown if places else "", new=name)
+    discovery.operator(operator, places)
+    shown = "".join(f"Path({str(path)!r}), " for path in places).rstrip()
+    text = _TEXT.format(name=operator, paths=f", ({shown})" if places else "", new=forward_name(operator))
     file = cache_root() / "contracts" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.py"
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, text)
-    return file, name
+    return file

@@ -193,12 +193,12 @@ def _drawn(operator: Operator, scenario: Scenario, dtype: torch.dtype) -> _Value
     Raises NotTaken for sizes at which a result of a derived contract would have a negative length.
     """
     sizes = dict(scenario.sizes)
-    shapes = {arg.name: arg.shape_for(sizes) for arg in operator.outputs}
-    negative = next((name for name, shape in shapes.items() if min(shape, default=0) < 0), "")
-    if negative and operator.by_reference:
-        told = ", ".join(f"{symbol}={size}" for symbol, size in scenario.sizes)
-        raise NotTaken(f"{negative} would be of shape {shapes[negative]} for {told}, so that nothing can be asked")
-    elements = sum(prod(arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs))
+    shapes = [(arg.name, arg.shape_for(sizes)) for arg in (*operator.inputs, *operator.outputs)]
+    for name, shape in shapes[len(operator.inputs) :] if operator.by_reference else ():
+        if min(shape, default=0) < 0:
+            told = ", ".join(f"{symbol}={size}" for symbol, size in scenario.sizes)
+            raise NotTaken(f"{name} would be of shape {shape} for {told}, so that nothing can be asked")
+    elements = sum(prod(shape) for _, shape in shapes)
     draw = _values if elements > _KEPT_ELEMENTS or torch.is_inference_mode_enabled() else _kept_values
     return draw(ByIdentity(operator), scenario.sizes, scenario.values, scenario.seed, dtype)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.candidate import by_forward
+from harness.candidate import by_forward, forward_name
 from harness.deriving.contract import contract_file
 from harness.deriving.forward_contract import forward_contract
 from harness.errors import UsageError
@@ -63,10 +63,10 @@ def read(given: argparse.Namespace, sanitize: bool = False) -> Selection:
         candidates = tuple(text if "=" in text else f"{derived}={text}" for text in candidates)
     if forward_only:
         named = dict.fromkeys(text.partition("=")[0] for text in candidates if "=" in text)
-        found = {name: forward_contract(name, paths) for name in named if name != derived}
-        paths += tuple(path for path, _ in found.values())
-        operators = tuple(found[name][1] if name in found else name for name in operators)
-        candidates = tuple(by_forward(text) if text.partition("=")[0] in found else text for text in candidates)
+        named.pop(derived, None)  # its contract asks no gradient already
+        paths += tuple(forward_contract(name, paths) for name in named)
+        operators = tuple(forward_name(name) if name in named else name for name in operators)
+        candidates = tuple(by_forward(text) if text.partition("=")[0] in named else text for text in candidates)
     return Selection(
         operators=operators,
         backends=texts("backend"),

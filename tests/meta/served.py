@@ -21,14 +21,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from backends.devices import HAS_NVIDIA_GPU
+
 #: Modules whose commands may be forked.
 MODULES = ("pytest", "harness")
 #: Bytes of the largest request.
 _LARGEST = 1 << 18
 #: Seconds in which the process has to be there, or to tell that a command has ended.
 _PROMPT = 300.0
-#: Whether this machine has a GPU of NVIDIA.
-_HAS_GPU = any(Path("/dev").glob("nvidia[0-9]*"))
 #: What is collected first: pytest then imports the plugin by its own loader, and does not warn of that later.
 _COLLECTED = ("--operator=softmax", "--backend=python-autograd", "--device=cpu", "--dtype=float32")
 
@@ -51,7 +51,7 @@ class Commands:
 
         With a GPU it cannot: a backward starts a thread for each GPU, and what is forked later makes no backward.
         """
-        if _HAS_GPU:
+        if HAS_NVIDIA_GPU:
             return False
         known = arguments[0].endswith(".py") or (arguments[0] == "-m" and arguments[1] in MODULES)
         return known and _at_import(variables) == self._at_import
